@@ -1,0 +1,7 @@
+"""`python -m rota`: the command line."""
+
+import sys
+
+from rota.cli import main
+
+sys.exit(main())

@@ -1,0 +1,109 @@
+"""How a route describes itself: its operation in OpenAPI 3.1, written out because handlers take no models.
+
+The models in `request_shapes` and `answer_shapes` only describe. The domain judges every request, and the tests hold
+the two together.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypedDict
+
+from pydantic import BaseModel
+
+from rota.api.answer_shapes import Problem
+from rota.api.parameters import Parameter
+from rota.api.problems import PROBLEM_MEDIA_TYPE
+
+REF_TEMPLATE = "#/components/schemas/{model}"
+
+PROBLEMS: Mapping[int, str] = {
+    400: "The body is not JSON, or not JSON that Rota keeps.",
+    404: "There is no such thing.",
+    409: "The request contradicts what is stored.",
+    413: "The body, or the field named in `errors`, is too large.",
+    415: "The body is not said to be `application/json`.",
+    422: "Fields are wrong; `errors` has one entry for each.",
+    500: "A fault of the server.",
+    503: "The store or the clock cannot be used at the moment.",
+}
+HEADERS: Mapping[str, str] = {
+    "Location": "The path of what was created.",
+    "ETag": "The number of the latest version, in quotes.",
+    "Retry-After": "Seconds to wait.",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """One way in which an operation succeeds."""
+
+    shape: type[BaseModel]
+    description: str
+    headers: tuple[str, ...] = ()
+
+
+class Operation(TypedDict):
+    """The arguments of a route decorator."""
+
+    name: str
+    operation_id: str
+    tags: list[str | Enum]
+    summary: str
+    status_code: int
+    responses: dict[int | str, dict[str, object]]
+    openapi_extra: dict[str, object]
+
+
+def operation(
+    name: str,
+    *,
+    summary: str,
+    answers: Mapping[int, Answer],
+    problems: Sequence[int] = (),
+    parameters: Sequence[Parameter] = (),
+    body: type[BaseModel] | None = None,
+    is_body_required: bool = True,
+) -> Operation:
+    """The description of an operation. Bodies bring 400, 413 and 415 with them; 422, 500 and 503 are everywhere."""
+    extra: dict[str, object] = {"parameters": [parameter.to_openapi() for parameter in parameters]}
+    statuses = {422, 500, 503, *problems}
+    if body is not None:
+        statuses |= {400, 413, 415}
+        extra["requestBody"] = {
+            "required": is_body_required,
+            "content": {"application/json": {"schema": _reference(body)}},
+        }
+    responses: dict[int | str, dict[str, object]] = {
+        status: {
+            "description": given.description,
+            "headers": _headers(given.headers),
+            "content": {"application/json": {"schema": _reference(given.shape)}},
+        }
+        for status, given in answers.items()
+    }
+    for status in sorted(statuses - set(responses)):
+        responses[status] = {
+            "description": PROBLEMS[status],
+            "headers": _headers(("Retry-After",) if status == 503 else ()),
+            "content": {PROBLEM_MEDIA_TYPE: {"schema": _reference(Problem)}},
+        }
+    return Operation(
+        name=name,
+        operation_id=name,
+        tags=[name.partition(".")[0]],
+        summary=summary,
+        status_code=next(iter(answers)),
+        responses=responses,
+        openapi_extra=extra,
+    )
+
+
+def _reference(shape: type[BaseModel]) -> dict[str, object]:
+    return {"$ref": REF_TEMPLATE.format(model=shape.__name__)}
+
+
+def _headers(names: Sequence[str]) -> dict[str, object]:
+    return {
+        name: {"description": HEADERS[name], "required": True, "schema": {"type": "string"}} for name in names
+    }

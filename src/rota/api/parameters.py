@@ -1,0 +1,159 @@
+"""What a request says beside its path and body: query parameters and headers, as described and as read.
+
+A route takes the query parameters that it is described with, each once; any other is refused by name, so that a
+misspelt filter is not an unfiltered answer.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, get_args
+
+from fastapi import Depends
+from fastapi.routing import APIRoute
+from starlette.requests import Request
+
+from rota.domain.definition import FieldErrors
+from rota.domain.errors import FieldError, InvalidRequest
+from rota.domain.run import Origin, RunState
+from rota.domain.schedule import ScheduleStatus
+
+LIMIT_DEFAULT = 50
+LIMIT_MAX = 200
+COUNT_DEFAULT = 10
+COUNT_MAX = 1_000
+ACTOR_CHARACTERS_MAX = 120
+REASON_CHARACTERS_MAX = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """One optional parameter, as OpenAPI describes it."""
+
+    name: str
+    description: str
+    schema: dict[str, object]
+    where: str = "query"
+
+    def to_openapi(self) -> dict[str, object]:
+        return {
+            "name": self.name,
+            "in": self.where,
+            "required": False,
+            "description": self.description,
+            "schema": self.schema,
+        }
+
+
+def _text(**more: object) -> dict[str, object]:
+    return {"type": "string", "minLength": 1, **more}
+
+
+def _choice(*names: str) -> dict[str, object]:
+    return {"type": "string", "enum": list(names)}
+
+
+def _number(*, high: int, default: int) -> dict[str, object]:
+    return {"type": "integer", "minimum": 1, "maximum": high, "default": default}
+
+
+STATUS = Parameter(
+    name="status", description="Only schedules of this status.", schema=_choice(*ScheduleStatus)
+)
+STATE = Parameter(name="state", description="Only runs in this state.", schema=_choice(*RunState))
+JOB = Parameter(name="job", description="Only those of this job.", schema=_text(maxLength=400))
+ORIGIN = Parameter(name="origin", description="Only runs of this origin.", schema=_choice(*get_args(Origin)))
+SCHEDULE = Parameter(name="schedule", description="Only runs of this schedule.", schema=_text(maxLength=400))
+LABEL = Parameter(
+    name="label",
+    description="Only those whose schedule has this label: its name and value, such as `customer=acme`.",
+    schema=_text(maxLength=400, pattern="^[^=]+=[\\s\\S]+$", examples=["customer=acme"]),
+)
+CURSOR = Parameter(
+    name="cursor",
+    description="The `next_cursor` of the page before; left out for the first page.",
+    schema=_text(),
+)
+LIMIT = Parameter(
+    name="limit",
+    description="How many items a page has at most.",
+    schema=_number(high=LIMIT_MAX, default=LIMIT_DEFAULT),
+)
+COUNT = Parameter(
+    name="count",
+    description="How many occurrences are computed at most.",
+    schema=_number(high=COUNT_MAX, default=COUNT_DEFAULT),
+)
+REASON = Parameter(
+    name="reason",
+    description="Why; kept in the schedule's history.",
+    schema=_text(maxLength=REASON_CHARACTERS_MAX),
+)
+ACTOR = Parameter(
+    name="Rota-Actor",
+    where="header",
+    description="Who asks; kept in the schedule's history as it is given.",
+    schema=_text(maxLength=ACTOR_CHARACTERS_MAX, examples=["operator@example.com"]),
+)
+IDEMPOTENCY_KEY = Parameter(
+    name="Idempotency-Key",
+    where="header",
+    description="The same key with the same body gets the same answer again, for 24 hours.",
+    schema=_text(maxLength=255, pattern="^[ -~]+$", examples=["order-1742"]),
+)
+
+
+async def read_query(request: Request) -> dict[str, str]:
+    """The query as text. Raises `InvalidRequest` for what the route is not described with, or is given twice."""
+    route = request.scope["route"]
+    assert isinstance(route, APIRoute)  # noqa: S101 - only such routes ask for it
+    described = (route.openapi_extra or {}).get("parameters", [])
+    known = sorted(parameter["name"] for parameter in described if parameter["in"] == "query")
+    errors = FieldErrors()
+    asked: dict[str, str] = {}
+    for name, value in request.query_params.multi_items():
+        if name not in known:
+            listed = f"known are {', '.join(known)}" if known else "there is none here"
+            errors.add(name, f"This query parameter is not known; {listed}.")
+        elif name in asked:
+            errors.add(name, "This query parameter is given twice; give it once.")
+        else:
+            asked[name] = value
+    errors.raise_if_any()
+    return asked
+
+
+async def read_actor(request: Request) -> str | None:
+    """Who asks. Raises `InvalidRequest`."""
+    given = request.headers.get(ACTOR.name)
+    if given is None:
+        return None
+    try:
+        # Header text arrives as Latin-1, whatever it was; people's names are sent as UTF-8.
+        name = given.encode("latin-1").decode()
+    except UnicodeError:
+        name = ""
+    if not 0 < len(name) <= ACTOR_CHARACTERS_MAX or not name.isprintable():
+        message = f"Give 1 to {ACTOR_CHARACTERS_MAX} printable characters in UTF-8, or leave it out."
+        raise InvalidRequest(FieldError(ACTOR.name, message))
+    return name
+
+
+def whole_number(asked: dict[str, str], name: str, *, default: int, high: int) -> int:
+    """A count from 1 to `high`. Raises `InvalidRequest`."""
+    given = asked.get(name, str(default))
+    is_number = given.isascii() and given.isdigit() and len(given) <= len(str(high))
+    if not is_number or not 1 <= int(given) <= high:
+        raise InvalidRequest(FieldError(name, f"Give a whole number from 1 to {high}."))
+    return int(given)
+
+
+def reason_in(asked: dict[str, str]) -> str | None:
+    """The query's `reason`. Raises `InvalidRequest`."""
+    given = asked.get(REASON.name)
+    if given is not None and (not 0 < len(given) <= REASON_CHARACTERS_MAX or "\x00" in given):
+        message = f"Give a text of 1 to {REASON_CHARACTERS_MAX} characters, or leave it out."
+        raise InvalidRequest(FieldError(REASON.name, message))
+    return given
+
+
+Query = Annotated[dict[str, str], Depends(read_query)]
+ActorName = Annotated[str | None, Depends(read_actor)]

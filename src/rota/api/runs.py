@@ -1,0 +1,79 @@
+"""Routes of runs: list, show, cancel."""
+
+from fastapi import APIRouter, Depends
+from starlette.responses import Response
+
+from rota.api import answer_shapes, request_shapes
+from rota.api import parameters as parameter
+from rota.api.answers import GivenContext, answer
+from rota.api.bodies import OptionalBody, parse_reason
+from rota.api.operations import Answer, operation
+from rota.api.paging import asked_limit, asked_place, page_of
+from rota.api.parameters import ActorName, Query, read_query
+from rota.domain.definition import FieldErrors
+from rota.service import runs
+from rota.service.context import Actor
+from rota.service.queries import ledger_place_to_wire, parse_ledger_place, parse_run_filter
+
+router = APIRouter(dependencies=[Depends(read_query)])
+
+SHOWN = Answer(shape=answer_shapes.RunDetail, description="The run with its attempts and its result.")
+CANCEL_FIELDS = frozenset({"reason"})
+
+
+@router.get(
+    "/runs",
+    **operation(
+        "run.list",
+        summary="List runs",
+        answers={200: Answer(shape=answer_shapes.RunPage, description="A page of them, newest first.")},
+        parameters=(
+            parameter.SCHEDULE,
+            parameter.STATE,
+            parameter.JOB,
+            parameter.ORIGIN,
+            parameter.LABEL,
+            parameter.CURSOR,
+            parameter.LIMIT,
+        ),
+    ),
+)
+def list_runs(context: GivenContext, query: Query) -> Response:
+    """Runs of all schedules, newest `scheduled_at` first."""
+    limit = asked_limit(query)
+    before = parse_ledger_place(asked_place(query))
+    found = runs.list_runs(context, parse_run_filter(query), before=before, limit=limit + 1)
+    return answer(page_of([(ledger_place_to_wire(key), item) for key, item in found], limit=limit))
+
+
+@router.get(
+    "/runs/{run_id}",
+    **operation("run.show", summary="Show a run", answers={200: SHOWN}, problems=(404,)),
+)
+def show_run(context: GivenContext, run_id: str) -> Response:
+    """The run with its attempts and its result."""
+    return answer(runs.show_run(context, run_id))
+
+
+@router.post(
+    "/runs/{run_id}/cancel",
+    **operation(
+        "run.cancel",
+        summary="Cancel a run",
+        answers={200: SHOWN},
+        problems=(404, 409),
+        parameters=(parameter.ACTOR,),
+        body=request_shapes.Reason,
+        is_body_required=False,
+    ),
+)
+def cancel_run(context: GivenContext, run_id: str, body: OptionalBody, actor: ActorName) -> Response:
+    """A run that waits is cancelled at once. A running one is asked to stop; it is cancelled when its handler heeds it.
+
+    Cancelling what is cancelled changes nothing.
+    """
+    errors = FieldErrors()
+    errors.refuse_unknown(body, CANCEL_FIELDS)
+    reason = parse_reason(errors, body)
+    errors.raise_if_any()
+    return answer(runs.cancel_run(context, run_id, actor=Actor(name=actor, reason=reason)))

@@ -1,0 +1,100 @@
+"""The dispatcher's and the worker's loops side by side in one process, and the signals that stop them."""
+
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from types import FrameType
+
+from rota.cadences import Cadences
+from rota.clock import Clock
+from rota.dispatch.dispatcher import Dispatcher, StepReport
+from rota.domain.errors import RotaError
+from rota.store.port import Store
+
+STOPPING = (signal.SIGINT, signal.SIGTERM)
+
+Loop = Callable[[threading.Event, threading.Event], None]
+"""Runs until its first event is set; its second one ends a wait."""
+
+
+class LoopFailed(RotaError):
+    """A loop ended on an error that is a defect and stands on standard error; the others were stopped too."""
+
+
+class AnnouncingDispatcher(Dispatcher):
+    """A dispatcher that says when it queued something, so that a worker beside it need not poll."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        announce: Callable[[], None],
+        cadences: Cadences,
+        clock: Clock,
+        owner: str,
+        lease: timedelta,
+        poll: timedelta,
+        page: int,
+    ) -> None:
+        super().__init__(
+            store, cadences=cadences, clock=clock, owner=owner, lease=lease, poll=poll, page=page
+        )
+        self._announce = announce
+
+    def step(self, now: datetime) -> StepReport:
+        report = super().step(now)
+        if report.admitted or report.recovered:
+            self._announce()
+        return report
+
+
+def run_side_by_side(loops: Sequence[tuple[str, Loop, threading.Event]], stop: threading.Event) -> None:
+    """Runs each loop, given with its name and its wake event, in a thread until `stop` is set; waits for all to end.
+
+    A loop that fails stops the others, so that no process goes on as half of itself; raises `LoopFailed` then.
+    """
+    unfinished = {name for name, _, _ in loops}
+
+    def run(name: str, loop: Loop, wake: threading.Event) -> None:
+        try:
+            loop(stop, wake)
+            unfinished.remove(name)
+        finally:
+            stop.set()
+
+    threads = [
+        threading.Thread(target=run, args=arguments, name=f"rota-{arguments[0]}", daemon=True)
+        for arguments in loops
+    ]
+    for thread in threads:
+        thread.start()
+    stop.wait()
+    for _, _, wake in loops:
+        wake.set()
+    for thread in threads:
+        thread.join()
+    if unfinished:
+        names = " and ".join(sorted(unfinished))
+        raise LoopFailed(f"The {names} of this process failed; the error stands on standard error.")
+
+
+@contextmanager
+def stopped_by_signals(stop: threading.Event) -> Iterator[None]:
+    """SIGINT and SIGTERM set `stop`; a second one interrupts. Does nothing outside of the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def handle(_number: int, _frame: FrameType | None) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    before = {number: signal.signal(number, handle) for number in STOPPING}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,58 @@
+"""Compiled cadences, kept by id: each distinct rule, zone and policy is compiled once in a process."""
+
+from collections import OrderedDict
+from threading import Lock
+
+from rota.domain.cadence import Cadence, Fold, Gap
+from rota.domain.errors import ZoneRulesDiffer
+from rota.domain.identity import digest_of
+from rota.domain.json_text import encode_json
+from rota.domain.recurrence import Recurrence, recurrence_to_wire
+from rota.domain.schedule import CadenceRow, Version
+from rota.domain.zone import Zone, fingerprint
+from rota.zones import Zones
+
+CADENCES_KEPT = 4_096
+
+
+def cadence_row_of(recurrence: Recurrence, zone: Zone, *, gap: Gap, fold: Fold) -> CadenceRow:
+    """The cadence as stored; its id depends on nothing but what it is."""
+    zone_fingerprint = fingerprint(zone)
+    wire = recurrence_to_wire(recurrence)
+    return CadenceRow(
+        cadence_id=digest_of(encode_json([wire, zone.name, gap, fold, zone_fingerprint])),
+        recurrence=recurrence,
+        timezone=zone.name,
+        gap=gap,
+        fold=fold,
+        fingerprint=zone_fingerprint,
+    )
+
+
+class Cadences:
+    """Compiled cadences by id, the least recently used forgotten first. Threads may share it."""
+
+    def __init__(self, zones: Zones) -> None:
+        self._zones = zones
+        self._kept: OrderedDict[str, Cadence] = OrderedDict()
+        self._lock = Lock()
+
+    def of_version(self, version: Version) -> Cadence:
+        """The version's cadence. Raises `ZoneRulesDiffer` where this process has other rules for its zone (I11)."""
+        with self._lock:
+            kept = self._kept.get(version.cadence_id)
+            if kept is not None:
+                self._kept.move_to_end(version.cadence_id)
+                return kept
+        zone = self._zones.load(version.definition.timezone)
+        if fingerprint(zone) != version.fingerprint:
+            raise ZoneRulesDiffer(
+                f"The rules of {zone.name} here ({self._zones.release()}) differ from those of tz data "
+                f"{version.tzdata} that resolved this schedule; apply the rule change first."
+            )
+        cadence = Cadence(version.definition.recurrence, zone, gap=version.definition.gap, fold=version.fold)
+        with self._lock:
+            self._kept[version.cadence_id] = cadence
+            if len(self._kept) > CADENCES_KEPT:
+                self._kept.popitem(last=False)
+        return cadence

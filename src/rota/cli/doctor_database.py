@@ -1,0 +1,184 @@
+"""What `rota doctor` checks of the database: that it can be used, who dispatches, what is late, and the clock."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from rota.cli.doctor_checks import Check, failure, fine, warning
+from rota.config import Settings
+from rota.domain.durations import format_duration
+from rota.domain.errors import InvalidExpression, RotaError
+from rota.domain.instants import format_instant
+from rota.domain.schedule import ScheduleStatus
+from rota.domain.zone import fingerprint
+from rota.service.context import Context
+from rota.service.health import check_readiness, confirm_clock
+from rota.service.queries import parse_schedule_filter
+from rota.wiring import database_file, inspect_sqlite, open_context
+
+LATE = timedelta(minutes=1)
+SCHEDULES_NAMED_MAX = 5
+SCHEDULES_SAMPLED = 200
+
+
+def checks(settings: Settings, *, is_clock_confirmed: bool) -> Iterator[Check]:
+    """Where one shows that the later ones cannot be made, it is the last."""
+    path = database_file(settings)
+    if path is not None:
+        found = list(_file_checks(path))
+        yield from found
+        if any(check.name != "journal" and check.remedy is not None for check in found):
+            return
+    try:
+        context = open_context(settings)
+    except RotaError as error:
+        yield failure("database", str(error), remedy="Set right what the message names.")
+        return
+    try:
+        if path is None:
+            yield fine("database", settings.database)
+        yield from _context_checks(context, is_clock_confirmed=is_clock_confirmed)
+    except RotaError as error:
+        yield failure("store", str(error), remedy="Set right what the message names, and run this again.")
+    finally:
+        context.store.close()
+
+
+def _file_checks(path: Path) -> Iterator[Check]:
+    try:
+        report = inspect_sqlite(path)
+    except RotaError as error:
+        remedy = f"Give the right one with --database, or let `rota up --database {path}` make it."
+        yield failure("database", str(error), remedy=remedy)
+        return
+    yield fine("database", f"{path} can be read and written" if report.synchronous else f"{path} can be read")
+    if report.is_newer:
+        yield failure(
+            "schema",
+            f"Revision {report.revision}, of a newer Rota; this one knows {report.newest_revision}.",
+            remedy="Run that version of Rota, or a newer one.",
+        )
+    elif not report.is_up_to_date:
+        yield warning(
+            "schema",
+            f"Revision {report.revision or 'none'}; this Rota uses {report.newest_revision}.",
+            remedy="Start Rota: it brings the tables up to date. The checks below this one were left out.",
+        )
+    else:
+        yield fine("schema", f"revision {report.revision}")
+    if report.journal_mode == "wal" and report.synchronous in {"full", "extra"}:
+        yield fine("journal", f"write-ahead log, synchronous {report.synchronous}")
+    else:
+        yield warning(
+            "journal",
+            f"Journal mode {report.journal_mode}, synchronous {report.synchronous or 'not known'}.",
+            remedy="Start Rota: it sets write-ahead mode, in which a commit survives a loss of power.",
+        )
+
+
+def _context_checks(context: Context, *, is_clock_confirmed: bool) -> Iterator[Check]:
+    if is_clock_confirmed:
+        confirm_clock(context)
+    yield _check_clock(context, is_clock_confirmed=is_clock_confirmed)
+    now = context.clock.now()
+    yield _check_partitions(context, now=now)
+    yield _check_checkpoints(context, now=now)
+    yield _check_overdue(context, now=now)
+    yield _check_errors(context)
+    yield _check_zone_rules(context)
+
+
+def _check_clock(context: Context, *, is_clock_confirmed: bool) -> Check:
+    judged = check_readiness(context).body["checks"]
+    assert isinstance(judged, dict)  # noqa: S101 - as check_readiness makes it
+    clock = judged["clock"]
+    if clock["ok"]:
+        said = "was declared right" if is_clock_confirmed else "has not leapt"
+        return fine("clock", f"{format_instant(context.clock.now())} in UTC; it {said}")
+    remedy = "Set the clock right; or, if it is right, run `rota doctor --confirm-clock`."
+    return failure("clock", str(clock["problem"]), remedy=remedy)
+
+
+def _check_partitions(context: Context, *, now: datetime) -> Check:
+    states = context.store.list_partitions()
+    unowned = sum(state.owner is None for state in states)
+    expired = sum(
+        state.owner is not None and (state.expires_at is None or state.expires_at <= now) for state in states
+    )
+    if unowned or expired:
+        return warning(
+            "partitions",
+            f"{len(states)}: {unowned} have no dispatcher, the lease of {expired} has run out.",
+            remedy="Start `rota dispatch` or `rota up`: what falls due there waits for it.",
+        )
+    return fine("partitions", f"{len(states)}, each with a dispatcher")
+
+
+def _check_checkpoints(context: Context, *, now: datetime) -> Check:
+    checkpoints = [
+        state.checkpoint for state in context.store.list_partitions() if state.checkpoint is not None
+    ]
+    if not checkpoints:
+        return fine("checkpoints", "none yet: no dispatcher has been at work")
+    lag = now - min(checkpoints)
+    if lag > LATE:
+        return warning(
+            "checkpoints",
+            f"The one furthest behind is {_shown(lag)} old.",
+            remedy="See that a dispatcher runs and keeps up; its log says what stops it.",
+        )
+    return fine("checkpoints", "every partition is up to date")
+
+
+def _check_overdue(context: Context, *, now: datetime) -> Check:
+    due_times = context.store.read_due_times(range(context.partition_count))
+    earliest = min(due_times.values(), default=None)
+    if earliest is None:
+        return fine("overdue", "nothing is waiting to fall due")
+    if now - earliest > LATE:
+        return warning(
+            "overdue",
+            f"What is due first, since {format_instant(earliest)}, has waited {_shown(now - earliest)}.",
+            remedy="See that a dispatcher runs and keeps up; its log says what stops it.",
+        )
+    return fine("overdue", f"nothing; the next occurrence is due at {format_instant(earliest)}")
+
+
+def _check_errors(context: Context) -> Check:
+    filter_ = parse_schedule_filter({"status": ScheduleStatus.ERROR})
+    records = context.store.list_schedules(filter_, after=None, limit=SCHEDULES_NAMED_MAX + 1)
+    if not records:
+        return fine("schedules", "none is in error")
+    named = ", ".join(record.schedule.schedule_id for record in records[:SCHEDULES_NAMED_MAX])
+    more = " and more" if len(records) > SCHEDULES_NAMED_MAX else ""
+    return warning(
+        "schedules",
+        f"In error: {named}{more}.",
+        remedy="`rota schedules show ID` says why; set it right, then `rota schedules resume ID`.",
+    )
+
+
+def _check_zone_rules(context: Context) -> Check:
+    """By a sample: the first active schedules by id. Each zone in it is judged once."""
+    filter_ = parse_schedule_filter({"status": ScheduleStatus.ACTIVE})
+    records = context.store.list_schedules(filter_, after=None, limit=SCHEDULES_SAMPLED)
+    stored = {(record.version.definition.timezone, record.version.fingerprint) for record in records}
+    differing = sorted({zone for zone, digest in stored if _fingerprint_here(context, zone) != digest})
+    if differing:
+        return warning(
+            "zone rules",
+            f"Other than stored, with tz data {context.zones.release()}: {', '.join(differing)}.",
+            remedy="Run the tz data that the schedules were saved with: they are not admitted under others.",
+        )
+    return fine("zone rules", f"as stored (schedules looked at: {len(records)}, their zones: {len(stored)})")
+
+
+def _fingerprint_here(context: Context, zone: str) -> str | None:
+    try:
+        return fingerprint(context.zones.load(zone))
+    except InvalidExpression:
+        return None
+
+
+def _shown(duration: timedelta) -> str:
+    return format_duration(timedelta(seconds=duration // timedelta(seconds=1)))

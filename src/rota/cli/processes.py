@@ -1,0 +1,93 @@
+"""`rota up`, `serve`, `dispatch`, `work`: processes that go on until a signal stops them."""
+
+import threading
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from rota.application.loops import Loop, run_side_by_side
+from rota.cli.options import Database
+from rota.cli.output import write_line
+from rota.cli.stopping import stopped_by_signals
+from rota.cli.user_application import load_application
+from rota.cli.whole_numbers import WHOLE
+from rota.config import Settings
+from rota.telemetry import configure_logging
+from rota.wiring import build_api
+
+Host = Annotated[str | None, Parameter(help="The address to listen on, instead of ROTA_HOST.")]
+Port = Annotated[int | None, WHOLE, Parameter(help="The port, instead of ROTA_PORT; 0 takes a free one.")]
+Concurrency = Annotated[
+    int | None, WHOLE, Parameter(help="How many attempts are open at once, instead of ROTA_CONCURRENCY.")
+]
+
+
+def up(
+    *,
+    database: Database = None,
+    host: Host = None,
+    port: Port = None,
+    app: Annotated[str | None, Parameter(help="Your application, as MODULE:app; without it, echo.")] = None,
+    concurrency: Concurrency = None,
+) -> None:
+    """Serve the API, dispatch and work in one process, on a database that is made if there is none."""
+    from rota.cli.server import Server, WakingApi, listen  # noqa: PLC0415 - the server loads only where it serves
+
+    application, settings = load_application(
+        app, database=database, host=host, port=port, concurrency=concurrency
+    )
+    _configure_logging(settings)
+    with listen(settings.host, settings.port) as listener, application:
+        application.register_jobs()
+        api = WakingApi(build_api(application.context), wake=application.wake)
+        _run(
+            ("API", Server(api, listener, announce=_announce).run),
+            ("application", lambda stop, _: application.run(stop)),
+        )
+
+
+def serve(*, database: Database = None, host: Host = None, port: Port = None) -> None:
+    """Serve the API. Other processes dispatch and work."""
+    from rota.cli.server import Server, listen  # noqa: PLC0415 - the server loads only where it serves
+
+    application, settings = load_application(None, database=database, host=host, port=port)
+    _configure_logging(settings)
+    with listen(settings.host, settings.port) as listener, application:
+        _run(("API", Server(build_api(application.context), listener, announce=_announce).run))
+
+
+def dispatch(*, database: Database = None) -> None:
+    """Turn due occurrences into runs. Other processes serve and work; several share the partitions."""
+    application, settings = load_application(None, database=database)
+    _configure_logging(settings)
+    with application:
+        _run(("dispatcher", application.build_dispatcher().run))
+
+
+def work(
+    app: Annotated[str | None, Parameter(help="Your application, as MODULE:app; without it, echo.")] = None,
+    /,
+    *,
+    database: Database = None,
+    concurrency: Concurrency = None,
+) -> None:
+    """Run the jobs of an application. Other processes serve and dispatch."""
+    application, settings = load_application(app, database=database, concurrency=concurrency)
+    _configure_logging(settings)
+    with application:
+        _run(("worker", application.build_worker().run))
+
+
+def _run(*loops: tuple[str, Loop]) -> None:
+    """Until a signal comes, or a loop fails."""
+    stop = threading.Event()
+    with stopped_by_signals(stop):
+        run_side_by_side([(name, loop, threading.Event()) for name, loop in loops], stop)
+
+
+def _announce(url: str) -> None:
+    write_line(f"Rota listens on {url}")
+
+
+def _configure_logging(settings: Settings) -> None:
+    configure_logging(level=settings.log_level, log_format=settings.log_format)

@@ -1,0 +1,49 @@
+"""The signals that stop a process: the first asks, the second ends it at once."""
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from rota.telemetry import get_logger
+
+log = get_logger("cli")
+
+STOPPING = (signal.SIGINT, signal.SIGTERM)
+
+
+@contextmanager
+def stopped_by_signals(stop: threading.Event) -> Iterator[None]:
+    """SIGINT and SIGTERM set `stop`; a second one ends the process with 128 and its number, whatever is under way.
+
+    For the main thread. The handler only writes to a pipe that a thread reads: it may run while the main thread holds
+    the lock of `stop`, and setting it there would wait for that lock forever.
+    """
+    reading, writing = os.pipe()
+    is_stopping = False
+
+    def handle(number: int, _frame: FrameType | None) -> None:
+        nonlocal is_stopping
+        if is_stopping:
+            os._exit(128 + number)
+        is_stopping = True
+        os.write(writing, b".")
+
+    def watch() -> None:
+        if os.read(reading, 1):
+            log.info("process.stopping")
+        stop.set()
+
+    watcher = threading.Thread(target=watch, name="rota-signals", daemon=True)
+    watcher.start()
+    before = {number: signal.signal(number, handle) for number in STOPPING}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        os.close(writing)
+        watcher.join()
+        os.close(reading)

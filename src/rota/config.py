@@ -1,0 +1,53 @@
+"""Settings: from `ROTA_*` environment variables; command line options win over them."""
+
+from pathlib import Path
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class Settings(BaseSettings):
+    """Every setting of every process. Durations are seconds."""
+
+    model_config = SettingsConfigDict(env_prefix="ROTA_", extra="ignore", frozen=True)
+
+    database: str = Field(default="rota.db", description="A SQLite file, or a database URL.")
+    host: str = Field(default="127.0.0.1", description="The address that the HTTP API listens on.")
+    port: int = Field(
+        default=8080, ge=0, le=65535, description="The port of the HTTP API; 0 takes a free one."
+    )
+    partitions: int = Field(
+        default=64,
+        ge=1,
+        le=4096,
+        description="How many partitions a new database gets; fixed once it is made.",
+    )
+    lease_seconds: float = Field(
+        default=15.0,
+        ge=1,
+        le=600,
+        description="How long a dispatcher holds its partitions without a renewal.",
+    )
+    poll_seconds: float = Field(
+        default=1.0,
+        gt=0,
+        le=60,
+        description="The longest a dispatcher or an idle worker sleeps between two looks.",
+    )
+    page: int = Field(
+        default=500, ge=1, le=5000, description="How many due schedules a dispatcher reads at once."
+    )
+    concurrency: int = Field(
+        default=10, ge=1, le=1000, description="How many attempts a worker has open at once."
+    )
+    drain_seconds: float = Field(
+        default=30.0, ge=0, le=3600, description="How long a stopping worker waits for its attempts to end."
+    )
+    clock_file: Path | None = Field(
+        default=None,
+        description="Take the time from this file (one instant) instead of the clock; for demonstrations and tests.",
+    )
+    log_level: str = Field(
+        default="info", pattern="^(debug|info|warning|error)$", description="The least level logged."
+    )
+    log_format: str = Field(default="console", pattern="^(console|json)$", description="How log lines look.")

@@ -1,0 +1,125 @@
+"""The dispatcher: turns due occurrences into queued runs, and lost attempts into further ones.
+
+One step. Renew the leases when it is time. Judge the clock. Ask for the earliest due instant of every partition held.
+From each partition that has something due read one page, oldest first; decide each schedule's admission with the pure
+planner; commit the page under the partition's epoch, conditioned on each schedule's status and cursor as they were
+read. Whatever was refused was changed by somebody else meanwhile, and is read again in the next step. A schedule that
+cannot be read or planned is put into status `error` alone (I12). Attempts whose lease ran out are settled as lost.
+
+Nothing is remembered between steps but leases and checkpoints not yet written: any process may die between any two
+statements and the next one finds all it needs in the store (I5).
+"""
+
+import threading
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from rota.cadences import Cadences
+from rota.clock import Clock
+from rota.clock_guard import ClockLeap, extend_line, judge_clock
+from rota.dispatch.admitting import admit_page
+from rota.dispatch.leases import Leases
+from rota.dispatch.recovery import recover_lost
+from rota.domain.errors import RotaError
+from rota.store.port import ClockReading, Fence, Store
+from rota.telemetry import get_logger
+
+log = get_logger("dispatch")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepReport:
+    """What one step did, and when the next one is wanted (never later than the poll interval)."""
+
+    admitted: int
+    recovered: int
+    wake_at: datetime
+    leap: ClockLeap | None = None
+
+
+class Dispatcher:
+    """Holds partitions and admits what falls due in them. One thread runs it."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        cadences: Cadences,
+        clock: Clock,
+        owner: str,
+        lease: timedelta,
+        poll: timedelta,
+        page: int,
+    ) -> None:
+        self._store = store
+        self._cadences = cadences
+        self._clock = clock
+        self._poll = poll
+        self._page = min(page, store.elements_max)
+        self._leases = Leases(store, owner=owner, ttl=lease)
+        self._line: ClockReading | None = None
+        self._checkpoints: dict[int, tuple[Fence, datetime]] = {}
+
+    def step(self, now: datetime) -> StepReport:
+        """One bounded piece of work at `now`."""
+        leap = self._judge_clock(now)
+        if leap is not None:
+            log.error("clock.leap", problem=str(leap))
+            return StepReport(admitted=0, recovered=0, wake_at=now + self._poll, leap=leap)
+        if self._leases.is_renewal_due(now):
+            self._store.commit_checkpoints(self._checkpoints.values())
+            self._checkpoints.clear()
+            self._leases.renew(now)
+            if self._line is not None:
+                self._store.commit_clock_reading(self._line)
+        fences = self._leases.held(now)
+        due_times = self._store.read_due_times(list(fences))
+        admitted, changed = 0, False
+        for partition, fence in fences.items():
+            due = due_times.get(partition)
+            if due is None or due > now:
+                self._checkpoints[partition] = (fence, now)
+                continue
+            page = admit_page(self._store, self._cadences, fence, now=now, limit=self._page)
+            admitted, changed = admitted + page.admitted, changed or page.is_changed
+            if page.is_fenced:
+                self._leases.drop(partition)
+        recovered = recover_lost(
+            self._store, list(self._leases.held(now).values()), now=now, limit=self._page
+        )
+        return StepReport(
+            admitted=admitted,
+            recovered=recovered,
+            wake_at=now if changed or recovered else min([now + self._poll, *due_times.values()]),
+        )
+
+    def run(self, stop: threading.Event, wake: threading.Event) -> None:
+        """Steps until `stop` is set (set `wake` too, to end a wait); gives its partitions back at the end."""
+        while not stop.is_set():
+            wake.clear()
+            seconds = self._poll.total_seconds()
+            try:
+                report = self.step(now := self._clock.now())
+                seconds = min(seconds, max(0.0, (report.wake_at - now).total_seconds()))
+            except RotaError as error:
+                log.exception("dispatch.step_failed", problem=str(error))
+            if not stop.is_set():
+                self._clock.wait(wake, seconds)
+        try:
+            self._store.commit_checkpoints(self._checkpoints.values())
+            self._leases.release(self._clock.now())
+        except RotaError as error:
+            log.warning("lease.release_failed", problem=str(error))
+
+    def _judge_clock(self, now: datetime) -> ClockLeap | None:
+        reading = ClockReading(
+            wall=now, boot_seconds=self._clock.boot_seconds(), boot_id=self._clock.boot_id()
+        )
+        leap = judge_clock(self._line, reading) if self._line is not None else None
+        if self._line is None or leap is not None:
+            # The stored line judges the first reading of a process, and tells of an operator's confirmation.
+            self._line = self._store.get_clock_reading()
+            leap = judge_clock(self._line, reading)
+        if leap is None:
+            self._line = extend_line(self._line, reading)
+        return leap

@@ -1,0 +1,24 @@
+"""Who did what to a schedule, when and why."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from rota.domain.identity import ScheduleId
+from rota.domain.json_text import EMPTY_OBJECT, JsonText
+
+AuditAction = Literal[
+    "schedule.create", "schedule.pause", "schedule.resume", "schedule.end", "schedule.error", "run.cancel"
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditEvent:
+    """One entry of a schedule's history, written in the commit that it tells of."""
+
+    schedule_id: ScheduleId
+    action: AuditAction
+    at: datetime
+    actor: str | None = None
+    reason: str | None = None
+    details: JsonText = EMPTY_OBJECT

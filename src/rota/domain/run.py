@@ -1,0 +1,153 @@
+"""A run: the one record of one occurrence, and every transition of its state.
+
+Rule 1: everything that decides a run's next state is in this file.
+Rule 2: this file does not know who asks, or what time it is.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Literal
+
+from rota.domain.errors import IllegalTransition
+from rota.domain.identity import RunId, ScheduleId
+from rota.domain.json_text import JsonText
+
+
+class RunState(StrEnum):
+    PLANNED = "planned"
+    HELD = "held"
+    QUEUED = "queued"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    MOOT = "moot"
+    SKIPPED = "skipped"
+
+
+SETTLED = frozenset(
+    {RunState.SUCCEEDED, RunState.FAILED, RunState.CANCELLED, RunState.MOOT, RunState.SKIPPED}
+)
+
+
+class RunEvent(StrEnum):
+    """What happened to a run, in the past tense."""
+
+    FELL_DUE = "fell_due"
+    FELL_DUE_WHILE_PAUSED = "fell_due_while_paused"
+    RELEASED = "released"
+    DROPPED = "dropped"
+    ATTEMPT_OPENED = "attempt_opened"
+    RETRY_SCHEDULED = "retry_scheduled"
+    SUCCEEDED = "succeeded"
+    FAILED_FOR_GOOD = "failed_for_good"
+    FOUND_MOOT = "found_moot"
+    CANCELLED = "cancelled"
+
+
+TRANSITIONS: dict[tuple[RunState, RunEvent], RunState] = {
+    (RunState.PLANNED, RunEvent.FELL_DUE): RunState.QUEUED,
+    (RunState.PLANNED, RunEvent.FELL_DUE_WHILE_PAUSED): RunState.HELD,
+    (RunState.PLANNED, RunEvent.DROPPED): RunState.SKIPPED,
+    (RunState.PLANNED, RunEvent.CANCELLED): RunState.CANCELLED,
+    (RunState.HELD, RunEvent.RELEASED): RunState.QUEUED,
+    (RunState.HELD, RunEvent.DROPPED): RunState.SKIPPED,
+    (RunState.HELD, RunEvent.CANCELLED): RunState.CANCELLED,
+    (RunState.QUEUED, RunEvent.ATTEMPT_OPENED): RunState.RUNNING,
+    (RunState.QUEUED, RunEvent.CANCELLED): RunState.CANCELLED,
+    (RunState.RUNNING, RunEvent.RETRY_SCHEDULED): RunState.QUEUED,
+    (RunState.RUNNING, RunEvent.SUCCEEDED): RunState.SUCCEEDED,
+    (RunState.RUNNING, RunEvent.FAILED_FOR_GOOD): RunState.FAILED,
+    (RunState.RUNNING, RunEvent.FOUND_MOOT): RunState.MOOT,
+    (RunState.RUNNING, RunEvent.CANCELLED): RunState.CANCELLED,
+}
+
+
+def next_state(state: RunState, event: RunEvent) -> RunState:
+    """The state after `event`. Raises `IllegalTransition`."""
+    try:
+        return TRANSITIONS[state, event]
+    except KeyError:
+        raise IllegalTransition(f"A {state} run cannot have {event}.") from None
+
+
+Origin = Literal["schedule", "backfill", "manual", "replay"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """What a handler last reported: `fraction` in [0, 1], and a short message."""
+
+    fraction: float
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One run as stored. Its params are its version's; its result lives in a record of its own."""
+
+    run_id: RunId
+    schedule_id: ScheduleId
+    version: int
+    scheduled_at: datetime
+    due_at: datetime
+    """When it falls due: `scheduled_at`, unless the occurrence was moved or spread."""
+    named_local: datetime
+    """The local time that the rule names (naive); `local` is the one that the zone made of it."""
+    offset: timedelta
+    period_key: str
+    origin: Origin
+    job: str
+    partition: int
+    state: RunState
+    reason: str | None = None
+    planned_at: datetime | None = None
+    admitted_at: datetime | None = None
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    attempt: int = 0
+    """The number of the current or last attempt; 0 before the first."""
+    available_at: datetime | None = None
+    """Not to be started before this: `due_at`, or the end of a retry's delay."""
+    progress: Progress | None = None
+    error: str | None = None
+    cancel_requested_at: datetime | None = None
+
+    @property
+    def local(self) -> datetime:
+        """The resolved local time of `scheduled_at` (naive)."""
+        return self.scheduled_at.replace(tzinfo=None) + self.offset
+
+
+class AttemptOutcome(StrEnum):
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    TIMED_OUT = "timed_out"
+    LOST = "lost"
+    INTERRUPTED = "interrupted"
+    CANCELLED = "cancelled"
+    MOOT = "moot"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One try at a run. Its number fences the worker: only the current attempt may report or settle (I6)."""
+
+    run_id: RunId
+    number: int
+    worker: str
+    opened_at: datetime
+    lease_expires_at: datetime
+    finished_at: datetime | None = None
+    outcome: AttemptOutcome | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunDetail:
+    """A run with what a page about it shows."""
+
+    run: Run
+    attempts: tuple[Attempt, ...]
+    result: JsonText | None

@@ -1,0 +1,155 @@
+"""A schedule, its immutable numbered versions, and the windows in which each version names instants (I8)."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Literal
+
+from rota.domain.cadence import Cadence, Fold, FoldAsked, Gap, Occurrence
+from rota.domain.identity import ScheduleId
+from rota.domain.json_text import JsonText
+from rota.domain.overdue import OverduePolicy
+from rota.domain.period import Period, PeriodAsked
+from rota.domain.recurrence import Recurrence
+
+
+class ScheduleStatus(StrEnum):
+    ACTIVE = "active"
+    PAUSED = "paused"
+    ERROR = "error"
+    ENDED = "ended"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    """What a version fixes, as it was asked for; an edit makes a new one."""
+
+    timezone: str
+    recurrence: Recurrence
+    gap: Gap
+    fold: FoldAsked
+    period: PeriodAsked
+    overdue: OverduePolicy | None
+    """None: the job's default, read when an occurrence is late."""
+    params: JsonText
+    starts_at: datetime | None = None
+    """Inclusive."""
+    ends_at: datetime | None = None
+    """Exclusive."""
+    max_occurrences: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Version:
+    """A definition with its number, its window and everything that was resolved when it was made."""
+
+    schedule_id: ScheduleId
+    number: int
+    definition: Definition
+    cadence_id: str
+    fold: Fold
+    period: Period
+    tzdata: str
+    """The tz data release that resolved it."""
+    fingerprint: str
+    """The digest of its zone's transitions; a process with other rules does not compute it."""
+    effective_from: datetime
+    """Inclusive, a whole second."""
+    effective_until: datetime | None
+    """Exclusive; None: until the next version."""
+    last_scheduled_at: datetime | None
+    """The instant that `max_occurrences` ends with; None: no such bound."""
+    created_at: datetime
+    actor: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CadenceRow:
+    """A cadence as stored: once per distinct recurrence, zone, gap, fold and fingerprint."""
+
+    cadence_id: str
+    recurrence: Recurrence
+    timezone: str
+    gap: Gap
+    fold: Fold
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cursor:
+    """Where a schedule stands: the next instant that has no outcome yet, and the version that owns it."""
+
+    version: int
+    scheduled_at: datetime | None
+    due_at: datetime | None
+    """None: nothing is owed and nothing will fall due."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """The mutable row: status and cursor. All else is in its versions."""
+
+    schedule_id: ScheduleId
+    partition: int
+    slot: int
+    job: str
+    labels: JsonText
+    status: ScheduleStatus
+    status_reason: str | None
+    """Why it is in error, or how it ended (`deleted`, `exhausted`)."""
+    cursor: Cursor
+    latest_version: int
+    created_at: datetime
+    updated_at: datetime
+    history_from: datetime
+    """Nothing with an earlier scheduled_at can ever be created."""
+    careful_until: datetime | None
+    """Until this instant the schedule is admitted by the planner, never by the set-based way."""
+    definition_digest: str
+    """Of the body that created it: the same body again answers with the same schedule."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suspension:
+    """A stretch `[from_, until)` in which nothing was admitted; `until` is None while it lasts."""
+
+    from_: datetime
+    until: datetime | None
+    reason: Literal["paused", "error"]
+    apply_overdue: bool = False
+    """On resume, the instants in it follow the overdue policy instead of being skipped."""
+
+    def covers(self, instant: datetime) -> bool:
+        return self.from_ <= instant and (self.until is None or instant < self.until)
+
+
+def next_named(version: Version, cadence: Cadence, after: datetime) -> Occurrence | None:
+    """The version's first occurrence strictly after `after`, within its window and its bounds; None: no more, ever."""
+    definition = version.definition
+    lower = version.effective_from
+    if definition.starts_at is not None and definition.starts_at > lower:
+        lower = definition.starts_at
+    occurrence = cadence.next(max(after, lower - timedelta(microseconds=1)))
+    if occurrence is None or not _within_upper_bounds(version, occurrence.scheduled_at):
+        return None
+    return occurrence
+
+
+def _within_upper_bounds(version: Version, scheduled_at: datetime) -> bool:
+    definition = version.definition
+    return (
+        (version.effective_until is None or scheduled_at < version.effective_until)
+        and (definition.ends_at is None or scheduled_at < definition.ends_at)
+        and (version.last_scheduled_at is None or scheduled_at <= version.last_scheduled_at)
+    )
+
+
+def last_of(version: Version, cadence: Cadence, *, occurrences: int, after: datetime) -> datetime | None:
+    """The instant of the `occurrences`-th named instant after `after`, or None where the rule ends before it."""
+    for _ in range(occurrences):
+        occurrence = next_named(version, cadence, after)
+        if occurrence is None:
+            return None
+        after = occurrence.scheduled_at
+    return after

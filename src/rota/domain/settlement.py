@@ -1,0 +1,87 @@
+"""How an attempt's end settles its run: for good, or by a further attempt of the same run (I7)."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import assert_never
+
+from rota.domain.identity import RunId
+from rota.domain.job import RetryPolicy
+from rota.domain.json_text import JsonText
+from rota.domain.run import AttemptOutcome, RunEvent
+
+ERROR_CHARACTERS_MAX = 4_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptEnd:
+    """What became of an attempt, as its worker (or the recovery of lost ones) reports it."""
+
+    outcome: AttemptOutcome
+    result: JsonText | None = None
+    error: str | None = None
+    retryable: bool = True
+    """False: the handler knows that trying again is useless."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settlement:
+    """One attempt's commit: applies only if it is still the run's current, open attempt (I6)."""
+
+    run_id: RunId
+    attempt: int
+    end: AttemptEnd
+    event: RunEvent
+    settled_at: datetime
+    retry_at: datetime | None
+    """When the next attempt may start; set where `event` is RETRY_SCHEDULED."""
+    only_if_expired: bool = False
+    """Recovery: applies only if the attempt's lease has still run out at `settled_at`."""
+
+
+def settle_attempt(
+    *,
+    run_id: RunId,
+    attempt: int,
+    end: AttemptEnd,
+    retry: RetryPolicy,
+    cancel_requested: bool,
+    now: datetime,
+    only_if_expired: bool = False,
+) -> Settlement:
+    """The settlement of attempt `attempt`: an end that is not final is retried until `max_attempts` are used up."""
+    event = _event_of(end, attempts_left=attempt < retry.max_attempts, cancel_requested=cancel_requested)
+    retry_at = None
+    if event is RunEvent.RETRY_SCHEDULED:
+        interrupted = end.outcome is AttemptOutcome.INTERRUPTED
+        # An attempt that its worker gave back on purpose says nothing against the work: it goes on at once.
+        retry_at = now if interrupted else now + retry.delay_before(attempt + 1, seed=run_id)
+    return Settlement(
+        run_id=run_id,
+        attempt=attempt,
+        end=end,
+        event=event,
+        settled_at=now,
+        retry_at=retry_at,
+        only_if_expired=only_if_expired,
+    )
+
+
+def _event_of(end: AttemptEnd, *, attempts_left: bool, cancel_requested: bool) -> RunEvent:
+    match end.outcome:
+        case AttemptOutcome.SUCCEEDED:
+            return RunEvent.SUCCEEDED
+        case AttemptOutcome.MOOT:
+            return RunEvent.FOUND_MOOT
+        case AttemptOutcome.CANCELLED:
+            return RunEvent.CANCELLED
+        case (
+            AttemptOutcome.FAILED
+            | AttemptOutcome.TIMED_OUT
+            | AttemptOutcome.LOST
+            | AttemptOutcome.INTERRUPTED
+        ):
+            if cancel_requested:
+                return RunEvent.CANCELLED
+            return RunEvent.RETRY_SCHEDULED if attempts_left and end.retryable else RunEvent.FAILED_FOR_GOOD
+        case _:
+            assert_never(end.outcome)

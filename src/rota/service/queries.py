@@ -1,0 +1,112 @@
+"""What a list is asked for, from text: filters, and the place after which a page begins."""
+
+from collections.abc import Mapping
+from typing import TypeVar, cast, get_args
+
+from rota.domain.errors import FieldError, InvalidExpression, InvalidRequest
+from rota.domain.identity import ScheduleId
+from rota.domain.instants import format_instant, parse_instant
+from rota.domain.run import Origin, RunState
+from rota.domain.schedule import ScheduleStatus
+from rota.service.representation import Wire
+from rota.store.port import LedgerKey, RunFilter, ScheduleFilter
+
+NAME_CHARACTERS_MAX = 400
+"""Longer than any id, name or label that is stored: such a text names nothing."""
+
+Choice = TypeVar("Choice", ScheduleStatus, RunState)
+
+
+def is_name(text: str) -> bool:
+    """Whether a store may be asked for this text: what it cannot hold, it cannot be asked for either."""
+    is_unicode = not any("\ud800" <= character <= "\udfff" for character in text)
+    return 0 < len(text) <= NAME_CHARACTERS_MAX and "\x00" not in text and is_unicode
+
+
+def parse_schedule_filter(asked: Mapping[str, str]) -> ScheduleFilter:
+    """Of the fields `status`, `job` and `label`; others are left alone. Raises `InvalidRequest`."""
+    return ScheduleFilter(
+        status=_choice(asked, "status", ScheduleStatus), job=_name(asked, "job"), label=_label(asked)
+    )
+
+
+def parse_run_filter(asked: Mapping[str, str]) -> RunFilter:
+    """Of the fields `schedule`, `state`, `job`, `origin`, `label`; others are left alone. Raises `InvalidRequest`."""
+    schedule_id = _name(asked, "schedule")
+    origin = asked.get("origin")
+    if origin is not None and origin not in get_args(Origin):
+        raise InvalidRequest(FieldError("origin", f"Give one of {', '.join(get_args(Origin))}."))
+    return RunFilter(
+        schedule_id=None if schedule_id is None else ScheduleId(schedule_id),
+        state=_choice(asked, "state", RunState),
+        job=_name(asked, "job"),
+        origin=cast("Origin | None", origin),
+        label=_label(asked),
+    )
+
+
+def name_place_to_wire(name: str) -> Wire:
+    """The place after the thing of that name, in a list by name."""
+    return {"after": name}
+
+
+def parse_name_place(place: object) -> str | None:
+    """The name that a place was made of; None: the beginning. Raises `InvalidRequest` naming `cursor`."""
+    match place:
+        case None:
+            return None
+        case {"after": str(name), **rest} if not rest and is_name(name):
+            return name
+        case _:
+            raise _broken_cursor()
+
+
+def ledger_place_to_wire(key: LedgerKey) -> Wire:
+    """The place after one entry, in a list by instant."""
+    return {"instant": format_instant(key.instant), "id": key.id_}
+
+
+def parse_ledger_place(place: object) -> LedgerKey | None:
+    """The entry that a place was made of; None: the beginning. Raises `InvalidRequest` naming `cursor`."""
+    match place:
+        case None:
+            return None
+        case {"instant": str(instant), "id": str(id_), **rest} if not rest and (not id_ or is_name(id_)):
+            try:
+                return LedgerKey(instant=parse_instant(instant), id_=id_)
+            except InvalidExpression:
+                raise _broken_cursor() from None
+        case _:
+            raise _broken_cursor()
+
+
+def _choice(asked: Mapping[str, str], field: str, choices: type[Choice]) -> Choice | None:
+    given = asked.get(field)
+    if given is None:
+        return None
+    try:
+        return choices(given)
+    except ValueError:
+        raise InvalidRequest(FieldError(field, f"Give one of {', '.join(choices)}.")) from None
+
+
+def _name(asked: Mapping[str, str], field: str) -> str | None:
+    given = asked.get(field)
+    if given is not None and not is_name(given):
+        message = f"Give 1 to {NAME_CHARACTERS_MAX} characters, none of them NUL."
+        raise InvalidRequest(FieldError(field, message))
+    return given
+
+
+def _label(asked: Mapping[str, str]) -> tuple[str, str] | None:
+    given = _name(asked, "label")
+    if given is None:
+        return None
+    name, equals, value = given.partition("=")
+    if not name or not equals or not value:
+        raise InvalidRequest(FieldError("label", "Give a label's name and value, such as customer=acme."))
+    return name, value
+
+
+def _broken_cursor() -> InvalidRequest:
+    return InvalidRequest(FieldError("cursor", "Give a next_cursor of this list as it was, or leave it out."))

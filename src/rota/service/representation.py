@@ -1,0 +1,165 @@
+"""Domain values in wire names: the same shapes for HTTP, the CLI and the library."""
+
+from datetime import datetime, timedelta
+
+from rota.domain.admission import Skip
+from rota.domain.audit import AuditEvent
+from rota.domain.cadence import Occurrence, SkippedLocal, explain
+from rota.domain.definition import definition_to_wire, overdue_to_wire
+from rota.domain.instants import format_instant, format_local
+from rota.domain.job import Job
+from rota.domain.job_form import job_to_wire
+from rota.domain.json_text import load_json
+from rota.domain.run import Attempt, Run, RunDetail
+from rota.domain.schedule import Suspension
+from rota.store.port import ScheduleRecord
+
+Wire = dict[str, object]
+
+
+def schedule_to_wire(record: ScheduleRecord, job: Job) -> Wire:
+    """Defaults are shown resolved; `asked` says what was asked where it was not given outright."""
+    schedule, version = record.schedule, record.version
+    definition = version.definition
+    asked = definition_to_wire(definition)
+    return {
+        "id": schedule.schedule_id,
+        "job": schedule.job,
+        **asked,
+        "fold": version.fold,
+        "period": version.period,
+        "overdue": overdue_to_wire(definition.overdue or job.overdue),
+        "asked": {name: asked[name] for name in ("fold", "period", "overdue")},
+        "params": load_json(definition.params),
+        "labels": load_json(schedule.labels),
+        "version": version.number,
+        "latest_version": schedule.latest_version,
+        "status": schedule.status.value,
+        "status_reason": schedule.status_reason,
+        "suspensions": [_suspension_to_wire(suspension) for suspension in record.suspensions],
+        "next_due": optional_instant(schedule.cursor.due_at),
+        "created_at": format_instant(schedule.created_at),
+        "updated_at": format_instant(schedule.updated_at),
+        "tzdata": version.tzdata,
+    }
+
+
+def occurrence_to_wire(occurrence: Occurrence) -> Wire:
+    return {
+        "scheduled_at": format_instant(occurrence.scheduled_at),
+        "local": format_local(occurrence.local),
+        "named_local": format_local(occurrence.named_local),
+        "offset": format_offset(occurrence.offset),
+        "note": explain(occurrence),
+    }
+
+
+def skipped_local_to_wire(skipped: SkippedLocal) -> Wire:
+    return {"local": format_local(skipped.local), "reason": "gap", "note": skipped.message}
+
+
+def run_to_wire(run: Run) -> Wire:
+    return {
+        "kind": "run",
+        "run_id": run.run_id,
+        "schedule_id": run.schedule_id,
+        "version": run.version,
+        "job": run.job,
+        "scheduled_at": format_instant(run.scheduled_at),
+        "due_at": format_instant(run.due_at),
+        "local": format_local(run.local),
+        "named_local": format_local(run.named_local),
+        "offset": format_offset(run.offset),
+        "period_key": run.period_key,
+        "origin": run.origin,
+        "state": run.state.value,
+        "reason": run.reason,
+        "planned_at": optional_instant(run.planned_at),
+        "admitted_at": optional_instant(run.admitted_at),
+        "started_at": optional_instant(run.started_at),
+        "finished_at": optional_instant(run.finished_at),
+        "available_at": optional_instant(run.available_at),
+        "cancel_requested_at": optional_instant(run.cancel_requested_at),
+        "lateness": {
+            "admitted_ms": _millis_late(run.admitted_at, run.due_at),
+            "started_ms": _millis_late(run.started_at, run.due_at),
+        },
+        "attempt": run.attempt,
+        "progress": None
+        if run.progress is None
+        else {"fraction": run.progress.fraction, "message": run.progress.message},
+        "error": run.error,
+    }
+
+
+def run_detail_to_wire(detail: RunDetail) -> Wire:
+    return {
+        **run_to_wire(detail.run),
+        "result": None if detail.result is None else load_json(detail.result),
+        "attempts": [_attempt_to_wire(attempt) for attempt in detail.attempts],
+    }
+
+
+def skip_to_wire(skip: Skip) -> Wire:
+    return {
+        "kind": "skip",
+        "schedule_id": skip.schedule_id,
+        "version": skip.version,
+        "from": format_instant(skip.from_),
+        "until": format_instant(skip.until),
+        "count": skip.count,
+        "reason": skip.reason,
+        "note": skip.note,
+    }
+
+
+def named_job_to_wire(job: Job) -> Wire:
+    return {"name": job.name, **job_to_wire(job)}
+
+
+def audit_to_wire(event: AuditEvent) -> Wire:
+    return {
+        "action": event.action,
+        "at": format_instant(event.at),
+        "actor": event.actor,
+        "reason": event.reason,
+        "details": load_json(event.details),
+    }
+
+
+def optional_instant(instant: datetime | None) -> str | None:
+    return None if instant is None else format_instant(instant)
+
+
+def format_offset(offset: timedelta) -> str:
+    """`-05:00`; with seconds only where the zone has them (before standard time)."""
+    seconds = round(offset.total_seconds())
+    sign = "-" if seconds < 0 else "+"
+    hours, rest = divmod(abs(seconds), 3600)
+    minutes, rest = divmod(rest, 60)
+    return f"{sign}{hours:02d}:{minutes:02d}" + (f":{rest:02d}" if rest else "")
+
+
+def _suspension_to_wire(suspension: Suspension) -> Wire:
+    return {
+        "from": format_instant(suspension.from_),
+        "until": optional_instant(suspension.until),
+        "reason": suspension.reason,
+        "apply_overdue": suspension.apply_overdue,
+    }
+
+
+def _attempt_to_wire(attempt: Attempt) -> Wire:
+    return {
+        "number": attempt.number,
+        "worker": attempt.worker,
+        "opened_at": format_instant(attempt.opened_at),
+        "lease_expires_at": format_instant(attempt.lease_expires_at),
+        "finished_at": optional_instant(attempt.finished_at),
+        "outcome": None if attempt.outcome is None else attempt.outcome.value,
+        "error": attempt.error,
+    }
+
+
+def _millis_late(happened_at: datetime | None, due_at: datetime) -> int | None:
+    return None if happened_at is None else round((happened_at - due_at).total_seconds() * 1000)

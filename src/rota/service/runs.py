@@ -1,0 +1,55 @@
+"""Runs as people and applications see and stop them."""
+
+from rota.domain.audit import AuditEvent
+from rota.domain.errors import Conflict, NotFound
+from rota.domain.identity import RunId, ScheduleId
+from rota.domain.run import SETTLED, RunDetail, RunState
+from rota.service.context import NOBODY, Actor, Context
+from rota.service.queries import is_name
+from rota.service.representation import Wire, run_detail_to_wire, run_to_wire
+from rota.store.port import LedgerKey, RunFilter
+
+
+def show_run(context: Context, run_id: str) -> Wire:
+    """The run with its attempts and result. Raises `NotFound`."""
+    return run_detail_to_wire(get_run(context, run_id))
+
+
+def get_run(context: Context, run_id: str) -> RunDetail:
+    """Raises `NotFound`."""
+    detail = context.store.get_run(RunId(run_id)) if is_name(run_id) else None
+    if detail is None:
+        raise NotFound("run", run_id)
+    return detail
+
+
+def list_runs(
+    context: Context, filter_: RunFilter, *, before: LedgerKey | None, limit: int
+) -> list[tuple[LedgerKey, Wire]]:
+    """Newest first, each with its place for paging."""
+    runs = context.store.list_runs(filter_, before=before, limit=limit)
+    return [(LedgerKey(instant=run.scheduled_at, id_=run.run_id), run_to_wire(run)) for run in runs]
+
+
+def cancel_run(context: Context, run_id: str, *, actor: Actor = NOBODY) -> Wire:
+    """A run that waits is cancelled at once; a running one is asked to stop and ends when its handler heeds it.
+
+    Cancelling what is cancelled changes nothing. Raises `NotFound`, and `Conflict` for a run that ended otherwise.
+    """
+    detail = get_run(context, run_id)
+    if detail.run.state in SETTLED:
+        if detail.run.state is RunState.CANCELLED:
+            return run_detail_to_wire(detail)
+        raise Conflict(f"Run {run_id!r} is {detail.run.state} already; what has ended cannot be cancelled.")
+    now = context.clock.now()
+    event = AuditEvent(
+        schedule_id=ScheduleId(detail.run.schedule_id),
+        action="run.cancel",
+        at=now,
+        actor=actor.name,
+        reason=actor.reason,
+    )
+    run = context.store.commit_cancel(RunId(run_id), event=event, now=now)
+    if run is not None and run.state in SETTLED and run.state is not RunState.CANCELLED:
+        raise Conflict(f"Run {run_id!r} is {run.state} already; what has ended cannot be cancelled.")
+    return show_run(context, run_id)

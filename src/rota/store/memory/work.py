@@ -1,0 +1,122 @@
+"""Deliveries and attempts of a memory store."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from rota.domain.identity import RunId
+from rota.domain.run import Attempt, Run, RunEvent, RunState, next_state
+from rota.domain.settlement import Settlement
+from rota.store.memory.tables import Tables, intent_of
+from rota.store.port import Delivery, Fence, Heartbeat, HeartbeatOutcome, OpenedAttempt
+
+
+class MemoryWork(Tables):
+    def read_deliveries(self, jobs: Sequence[str], *, now: datetime, limit: int) -> list[Delivery]:
+        with self._lock:
+            available = [
+                delivery
+                for delivery in self._outbox.values()
+                if delivery.job in jobs and delivery.available_at <= now
+            ]
+            available.sort(key=lambda delivery: (delivery.available_at, delivery.run_id))
+            return available[:limit]
+
+    def read_next_delivery_time(self, jobs: Sequence[str]) -> datetime | None:
+        with self._lock:
+            return min(
+                (delivery.available_at for delivery in self._outbox.values() if delivery.job in jobs),
+                default=None,
+            )
+
+    def commit_openings(
+        self, worker: str, deliveries: Sequence[Delivery], *, now: datetime
+    ) -> list[OpenedAttempt | None]:
+        with self._lock:
+            self._check_count(deliveries)
+            return [self._open(worker, delivery, now=now) for delivery in deliveries]
+
+    def commit_heartbeats(
+        self,
+        heartbeats: Sequence[Heartbeat],
+        *,
+        now: datetime,  # noqa: ARG002  the lease's end is in the heartbeat
+    ) -> list[HeartbeatOutcome]:
+        with self._lock:
+            self._check_count(heartbeats)
+            return [self._heartbeat(heartbeat) for heartbeat in heartbeats]
+
+    def commit_settlements(
+        self, settlements: Sequence[Settlement], *, fences: Sequence[Fence] = ()
+    ) -> list[bool]:
+        with self._lock:
+            self._check_count(settlements)
+            return [self._settle(settlement, fences) for settlement in settlements]
+
+    def _open(self, worker: str, delivery: Delivery, *, now: datetime) -> OpenedAttempt | None:
+        run = self._runs.get(delivery.run_id)
+        if run is None or run.state is not RunState.QUEUED or run.attempt != delivery.attempt - 1:
+            return None
+        job = self._job_or_default(run.job)
+        opened = replace(
+            run,
+            state=next_state(run.state, RunEvent.ATTEMPT_OPENED),
+            attempt=delivery.attempt,
+            started_at=run.started_at or now,
+        )
+        self._runs[run.run_id] = opened
+        self._attempts[run.run_id, opened.attempt] = Attempt(
+            run_id=run.run_id,
+            number=opened.attempt,
+            worker=worker,
+            opened_at=now,
+            lease_expires_at=now + job.lease,
+        )
+        del self._outbox[run.run_id]
+        return OpenedAttempt(run=opened, version=self._versions[run.schedule_id, run.version], job=job)
+
+    def _heartbeat(self, heartbeat: Heartbeat) -> HeartbeatOutcome:
+        run = self._running(heartbeat.run_id, heartbeat.attempt)
+        if run is None:
+            return HeartbeatOutcome.STALE
+        key = run.run_id, run.attempt
+        self._attempts[key] = replace(self._attempts[key], lease_expires_at=heartbeat.lease_expires_at)
+        if heartbeat.progress is not None:
+            self._runs[run.run_id] = replace(run, progress=heartbeat.progress)
+        return (
+            HeartbeatOutcome.CURRENT if run.cancel_requested_at is None else HeartbeatOutcome.CANCEL_REQUESTED
+        )
+
+    def _settle(self, settlement: Settlement, fences: Sequence[Fence]) -> bool:
+        run = self._running(settlement.run_id, settlement.attempt)
+        if run is None or (fences and not any(self._holds(fence, run.partition) for fence in fences)):
+            return False
+        key = run.run_id, run.attempt
+        attempt = self._attempts[key]
+        if settlement.only_if_expired and attempt.lease_expires_at > settlement.settled_at:
+            return False
+        end = settlement.end
+        settled = replace(
+            run,
+            state=next_state(run.state, settlement.event),
+            reason=end.error if settlement.event is RunEvent.FOUND_MOOT else run.reason,
+            error=end.error,
+        )
+        if settlement.event is RunEvent.RETRY_SCHEDULED:
+            settled = replace(settled, available_at=settlement.retry_at)
+            self._outbox[run.run_id] = intent_of(settled)
+        else:
+            settled = replace(settled, finished_at=settlement.settled_at)
+        if settlement.event is RunEvent.SUCCEEDED and end.result is not None:
+            self._results[run.run_id] = end.result
+        self._runs[run.run_id] = settled
+        self._attempts[key] = replace(
+            attempt, finished_at=settlement.settled_at, outcome=end.outcome, error=end.error
+        )
+        return True
+
+    def _running(self, run_id: RunId, attempt: int) -> Run | None:
+        """The run, if `attempt` is its current, open one."""
+        run = self._runs.get(run_id)
+        is_current = run is not None and run.state is RunState.RUNNING and run.attempt == attempt
+        return run if is_current else None

@@ -1,0 +1,98 @@
+"""What a single cell of a row, or member of a stored JSON object, holds: written by the first two, read by the others.
+
+Those that read return what they are named after, or raise.
+SQLite keeps any type in any column and people have SQL consoles, so a row is not believed before it is read (I12).
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from functools import lru_cache
+from typing import TypeVar
+
+from rota.domain.errors import RotaError
+from rota.domain.instants import from_millis, to_millis
+from rota.domain.json_text import JsonText
+
+Made = TypeVar("Made")
+
+
+INSTANTS_KEPT = 4_096
+"""Of a burst many rows have the same few."""
+
+
+@lru_cache(maxsize=INSTANTS_KEPT)
+def millis(instant: datetime) -> int:
+    return to_millis(instant)
+
+
+def millis_or_none(instant: datetime | None) -> int | None:
+    return None if instant is None else millis(instant)
+
+
+class UnreadableRow(RotaError):
+    """A stored row does not make sense; the message says what of it. Restore it, or end what it belongs to."""
+
+
+@contextmanager
+def reading(what: str) -> Iterator[None]:
+    """Turns whatever is wrong with the shape of a row into `UnreadableRow`."""
+    try:
+        yield
+    except UnreadableRow:
+        raise
+    except KeyError as error:
+        raise UnreadableRow(f"The stored row of {what} cannot be read: it has no {error}.") from error
+    except (RotaError, ValueError, TypeError, OverflowError, RecursionError) as error:
+        raise UnreadableRow(f"The stored row of {what} cannot be read: {error}") from error
+
+
+def text(cell: object) -> str:
+    if not isinstance(cell, str):
+        raise TypeError(f"{cell!r} is not a text")
+    return cell
+
+
+def text_or_none(cell: object) -> str | None:
+    return None if cell is None else text(cell)
+
+
+def json_text(cell: object) -> JsonText:
+    return JsonText(text(cell))
+
+
+def integer(cell: object) -> int:
+    if not isinstance(cell, int):
+        raise TypeError(f"{cell!r} is not a whole number")
+    return cell
+
+
+def number(cell: object) -> float:
+    if not isinstance(cell, int | float):
+        raise TypeError(f"{cell!r} is not a number")
+    return cell
+
+
+def instant(cell: object) -> datetime:
+    return from_millis(integer(cell))
+
+
+def instant_or_none(cell: object) -> datetime | None:
+    return None if cell is None else from_millis(integer(cell))
+
+
+def choice(cell: object, among: tuple[str, ...]) -> str:
+    if not isinstance(cell, str) or cell not in among:
+        raise ValueError(f"{cell!r} is none of {', '.join(among)}")
+    return cell
+
+
+def members(cell: object) -> Mapping[str, object]:
+    """A JSON object."""
+    if not isinstance(cell, dict):
+        raise TypeError(f"{cell!r} is not a JSON object")
+    return cell
+
+
+def optional(cell: object, make: Callable[[object], Made]) -> Made | None:
+    return None if cell is None else make(cell)

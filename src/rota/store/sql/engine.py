@@ -1,0 +1,136 @@
+"""Connections to the database, and every place where one database differs from another.
+
+SQLite, shared by several processes: a write-ahead log, so that readers and the one writer do not wait for each other;
+`synchronous=FULL`, so that a commit survives a loss of power; writers begin IMMEDIATE, for a deferred transaction that
+reads before it writes fails at once when another writer was faster, whatever the timeout. The writers of a process
+queue at a pool of one connection, which is fairer than SQLite's polling for the lock.
+"""
+
+import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from types import ModuleType
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.exc import DatabaseError, IntegrityError, NotSupportedError, ProgrammingError
+from sqlalchemy.exc import TimeoutError as NoConnectionInTime
+from sqlalchemy.pool import ConnectionPoolEntry
+
+from rota.store.port import StoreUnavailable
+
+BUSY_TIMEOUT = timedelta(seconds=10)
+READERS_MAX = 16
+CACHE_KIBIBYTES = 32 * 1024
+"""Of pages for each connection: SQLite's own 2 MB reads the indexes of a large store again in every commit."""
+
+
+class Database:
+    """One SQLite file: transactions that read, transactions that write. Threads may share it."""
+
+    def __init__(self, path: Path, *, busy_timeout: timedelta = BUSY_TIMEOUT) -> None:
+        """Raises `StoreUnavailable` where there is no such folder, or the file is no database."""
+        if not path.absolute().parent.is_dir():
+            raise StoreUnavailable(
+                f"There is no folder {path.absolute().parent}; make it, or give another path."
+            )
+        self._path = path
+        self._readers = _sqlite_engine(
+            path, begin="BEGIN", pragmas=("query_only=ON",), size=READERS_MAX, busy_timeout=busy_timeout
+        )
+        self._writers = _sqlite_engine(
+            path, begin="BEGIN IMMEDIATE", pragmas=("synchronous=FULL",), size=1, busy_timeout=busy_timeout
+        )
+        try:
+            with self._reporting_failures():
+                self._switch_to_write_ahead_log()
+        except BaseException:
+            self.close()
+            raise
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """One snapshot for all its statements. Raises `StoreUnavailable`."""
+        with self._reporting_failures(), self._readers.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """Commits at the end of the block; any error rolls back. Raises `StoreUnavailable`."""
+        with self._reporting_failures(), self._writers.begin() as connection:
+            yield connection
+
+    def close(self) -> None:
+        self._readers.dispose()
+        self._writers.dispose()
+
+    def _switch_to_write_ahead_log(self) -> None:
+        connection = self._writers.raw_connection()
+        try:
+            cursor = connection.cursor()
+            cursor.execute("PRAGMA journal_mode=WAL")
+            answer = cursor.fetchone()
+        finally:
+            connection.close()
+        if answer is None or answer[0] != "wal":
+            raise StoreUnavailable(
+                f"{self._path} lies where SQLite cannot keep a write-ahead log; put it on a local disk."
+            )
+
+    @contextmanager
+    def _reporting_failures(self) -> Iterator[None]:
+        try:
+            yield
+        except (IntegrityError, ProgrammingError, NotSupportedError):
+            raise  # A statement of ours is wrong, or the caller judges it.
+        except (DatabaseError, NoConnectionInTime) as error:
+            problem = (
+                error.orig
+                if isinstance(error, DatabaseError)
+                else "its writers waited too long for each other"
+            )
+            raise StoreUnavailable(
+                f"The database {self._path} cannot be used at the moment: {problem}."
+            ) from error
+
+
+def is_unique_violation(error: IntegrityError) -> bool:
+    """That a key exists already; other violations are mistakes of ours."""
+    return "UNIQUE constraint failed" in str(error.orig)
+
+
+def sqlite_driver() -> ModuleType:
+    """`pysqlite3` where there is a wheel of it, for its SQLite is newer; else the module of the standard library."""
+    try:
+        return importlib.import_module("pysqlite3")
+    except ImportError:
+        return importlib.import_module("sqlite3")
+
+
+def _sqlite_engine(
+    path: Path, *, begin: str, pragmas: tuple[str, ...], size: int, busy_timeout: timedelta
+) -> Engine:
+    engine = create_engine(
+        URL.create("sqlite", database=str(path)),
+        module=sqlite_driver(),
+        # The driver is not to begin transactions by its own rules: `begin` below is the only one who does.
+        connect_args={"isolation_level": None, "timeout": busy_timeout.total_seconds()},
+        pool_size=size,
+        max_overflow=0,
+        pool_timeout=busy_timeout.total_seconds(),
+    )
+
+    def set_pragmas(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
+        cursor = connection.cursor()
+        for pragma in (*pragmas, f"cache_size=-{CACHE_KIBIBYTES}"):
+            cursor.execute(f"PRAGMA {pragma}")
+        cursor.close()
+
+    def begin_transaction(connection: Connection) -> None:
+        connection.exec_driver_sql(begin)
+
+    event.listen(engine, "connect", set_pragmas)
+    event.listen(engine, "begin", begin_transaction)
+    return engine

@@ -1,0 +1,127 @@
+"""Delivery intents in SQL: read in the order of their key, one range of it for each job."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from functools import lru_cache
+
+from sqlalchemy import Connection, bindparam, delete, insert, literal_column, select, union_all
+
+from rota.domain.run import Run, RunState
+from rota.store.port import Delivery
+from rota.store.sql import cells, rows
+from rota.store.sql.batches import Part
+from rota.store.sql.prepared import Prepared
+from rota.store.sql.schema import outbox
+
+JOBS_AT_ONCE = 100
+"""Of the parts that a compound statement may have, SQLite takes 500."""
+
+
+class SqlOutbox(Part):
+    def read_deliveries(self, jobs: Sequence[str], *, now: datetime, limit: int) -> list[Delivery]:
+        found: list[Delivery] = []
+        with self._database.reading() as connection:
+            for names in _groups_of(jobs):
+                values = {**_job_values(names), "now": cells.millis(now), "limit": limit}
+                available = _read_deliveries_of(len(names)).read(connection, values).mappings()
+                found += [rows.to_delivery(row) for row in available]
+        return sorted(found, key=lambda delivery: (delivery.available_at, delivery.run_id))[:limit]
+
+    def read_next_delivery_time(self, jobs: Sequence[str]) -> datetime | None:
+        found: list[int] = []
+        with self._database.reading() as connection:
+            for names in _groups_of(jobs):
+                earliest = _read_next_times_of(len(names)).read(connection, _job_values(names))
+                found += [cells.integer(available_at) for (available_at,) in earliest]
+        return cells.instant(min(found)) if found else None
+
+
+def write_intents(connection: Connection, queued: Sequence[Run]) -> None:
+    """The outbox row of each run's next attempt. Raises `ValueError`: only a queued run has one."""
+    if queued:
+        _WRITE.execute(connection, [_intent_values(run) for run in queued])
+
+
+def withdraw_intents(connection: Connection, queued: Sequence[Run]) -> None:
+    """Takes away the outbox row of each of the runs, found by its key."""
+    _WITHDRAW.change_each(
+        connection,
+        [
+            {
+                "key_job": run.job,
+                "key_available_at": cells.millis_or_none(run.available_at),
+                "key_run_id": run.run_id,
+            }
+            for run in queued
+        ],
+    )
+
+
+def _intent_values(run: Run) -> rows.Values:
+    if run.state is not RunState.QUEUED or run.available_at is None:
+        raise ValueError(f"{run.run_id} is {run.state}, available at {run.available_at}: nothing to deliver")
+    return {
+        "job": run.job,
+        "available_at": cells.millis(run.available_at),
+        "run_id": run.run_id,
+        "attempt": run.attempt + 1,
+    }
+
+
+def _groups_of(jobs: Sequence[str]) -> Iterator[list[str]]:
+    distinct = list(dict.fromkeys(jobs))
+    for first in range(0, len(distinct), JOBS_AT_ONCE):
+        yield distinct[first : first + JOBS_AT_ONCE]
+
+
+def _job_values(names: Sequence[str]) -> rows.Values:
+    return {f"job_{place}": name for place, name in enumerate(names)}
+
+
+@lru_cache(maxsize=JOBS_AT_ONCE)
+def _read_deliveries_of(job_count: int) -> Prepared:
+    """Each job's earliest: `job IN (...)` would read and sort everything that is available of all of them."""
+    return Prepared(
+        union_all(
+            *(
+                select(
+                    select(outbox)
+                    .where(
+                        outbox.c.job == bindparam(f"job_{place}"), outbox.c.available_at <= bindparam("now")
+                    )
+                    .order_by(outbox.c.available_at, outbox.c.run_id)
+                    .limit(bindparam("limit"))
+                    .subquery()
+                )
+                for place in range(job_count)
+            )
+        )
+    )
+
+
+@lru_cache(maxsize=JOBS_AT_ONCE)
+def _read_next_times_of(job_count: int) -> Prepared:
+    return Prepared(
+        union_all(
+            *(
+                select(
+                    select(outbox.c.available_at)
+                    .where(outbox.c.job == bindparam(f"job_{place}"))
+                    .order_by(outbox.c.available_at)
+                    .limit(literal_column("1"))
+                    .subquery()
+                )
+                for place in range(job_count)
+            )
+        )
+    )
+
+
+_WRITE = Prepared(insert(outbox))
+_WITHDRAW = Prepared(
+    delete(outbox).where(
+        outbox.c.job == bindparam("key_job"),
+        outbox.c.available_at == bindparam("key_available_at"),
+        outbox.c.run_id == bindparam("key_run_id"),
+    )
+)

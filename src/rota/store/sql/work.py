@@ -1,0 +1,199 @@
+"""Attempts in SQL: a commit reads its runs under row locks, decides each element, then writes each table for the batch.
+
+An element sees what the elements before it made of its run, so the same delivery twice in a batch opens one attempt.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from sqlalchemy import Connection, RowMapping, bindparam, insert, select, update
+
+from rota.domain.run import Run, RunEvent, RunState, next_state
+from rota.store.port import Delivery, Heartbeat, HeartbeatOutcome, OpenedAttempt
+from rota.store.sql import cells, rows
+from rota.store.sql.batches import Part
+from rota.store.sql.jobs import job_or_default
+from rota.store.sql.outbox import withdraw_intents
+from rota.store.sql.prepared import Prepared
+from rota.store.sql.records import version_columns, version_of
+from rota.store.sql.schema import attempts, jobs, runs, versions
+
+
+class SqlWork(Part):
+    def commit_openings(
+        self, worker: str, deliveries: Sequence[Delivery], *, now: datetime
+    ) -> list[OpenedAttempt | None]:
+        """None as well where the run, its version or its job cannot be read (I12): its intent stays as it is."""
+        self._check_count(deliveries)
+        if not deliveries:
+            return []
+        with self._database.writing() as connection:
+            ids = {"ids": list({delivery.run_id for delivery in deliveries})}
+            waiting = {row["run_id"]: row for row in connection.execute(_READ_WAITING, ids).mappings()}
+            answers: list[OpenedAttempt | None] = []
+            queued: list[Run] = []
+            for delivery in deliveries:
+                run = _waiting_run(waiting.get(delivery.run_id), delivery)
+                opened = None if run is None else _opened(waiting[run.run_id], run, now=now)
+                answers.append(opened)
+                if run is not None and opened is not None:
+                    queued.append(run)
+                    del waiting[run.run_id]
+            _write_openings(connection, worker, queued, [opened for opened in answers if opened], now=now)
+            return answers
+
+    def commit_heartbeats(
+        self,
+        heartbeats: Sequence[Heartbeat],
+        *,
+        now: datetime,  # noqa: ARG002  the lease's end is in the heartbeat
+    ) -> list[HeartbeatOutcome]:
+        self._check_count(heartbeats)
+        if not heartbeats:
+            return []
+        with self._database.writing() as connection:
+            ids = {"ids": list({heartbeat.run_id for heartbeat in heartbeats})}
+            running = {row["run_id"]: row for row in connection.execute(_READ_RUNNING, ids).mappings()}
+            outcomes = [_outcome_of(running.get(heartbeat.run_id), heartbeat) for heartbeat in heartbeats]
+            current = [
+                heartbeat
+                for heartbeat, outcome in zip(heartbeats, outcomes, strict=True)
+                if outcome is not HeartbeatOutcome.STALE
+            ]
+            _EXTEND_LEASE.change_each(connection, [_lease_values(heartbeat) for heartbeat in current])
+            _SET_PROGRESS.change_each(
+                connection,
+                [values for heartbeat in current if (values := _progress_values(heartbeat))],
+            )
+            return outcomes
+
+
+def _waiting_run(row: RowMapping | None, delivery: Delivery) -> Run | None:
+    """The run of the row, if it waits for the delivery's attempt."""
+    if row is None or row["state"] != RunState.QUEUED.value or row["attempt"] != delivery.attempt - 1:
+        return None
+    return rows.to_run(row)
+
+
+def _opened(row: RowMapping, run: Run, *, now: datetime) -> OpenedAttempt | None:
+    started = replace(
+        run,
+        state=next_state(run.state, RunEvent.ATTEMPT_OPENED),
+        attempt=run.attempt + 1,
+        started_at=run.started_at or now,
+    )
+    try:
+        with cells.reading(f"run {run.run_id}"):
+            return OpenedAttempt(
+                run=started, version=version_of(row), job=job_or_default(run.job, row["job_spec"])
+            )
+    except cells.UnreadableRow:
+        return None
+
+
+def _write_openings(
+    connection: Connection,
+    worker: str,
+    queued: Sequence[Run],
+    opened: Sequence[OpenedAttempt],
+    *,
+    now: datetime,
+) -> None:
+    if not opened:
+        return
+    withdraw_intents(connection, queued)
+    _START.change_each(connection, [_start_values(start.run) for start in opened])
+    _WRITE_ATTEMPT.execute(
+        connection,
+        [
+            {
+                "run_id": start.run.run_id,
+                "number": start.run.attempt,
+                "worker": worker,
+                "partition": start.run.partition,
+                "opened_at": cells.millis(now),
+                "lease_expires_at": cells.millis(now + start.job.lease),
+                "finished_at": None,
+                "outcome": None,
+                "error": None,
+            }
+            for start in opened
+        ],
+    )
+
+
+def _start_values(run: Run) -> rows.Values:
+    return {
+        "key_run_id": run.run_id,
+        "key_attempt": run.attempt - 1,
+        "state": run.state.value,
+        "attempt": run.attempt,
+        "started_at": cells.millis_or_none(run.started_at),
+    }
+
+
+def _outcome_of(row: RowMapping | None, heartbeat: Heartbeat) -> HeartbeatOutcome:
+    if row is None or row["attempt"] != heartbeat.attempt:
+        return HeartbeatOutcome.STALE
+    if row["cancel_requested_at"] is not None:
+        return HeartbeatOutcome.CANCEL_REQUESTED
+    return HeartbeatOutcome.CURRENT
+
+
+def _lease_values(heartbeat: Heartbeat) -> rows.Values:
+    return {
+        "key_run_id": heartbeat.run_id,
+        "key_number": heartbeat.attempt,
+        "lease_expires_at": cells.millis(heartbeat.lease_expires_at),
+    }
+
+
+def _progress_values(heartbeat: Heartbeat) -> rows.Values | None:
+    if heartbeat.progress is None:
+        return None
+    return {
+        "key_run_id": heartbeat.run_id,
+        "key_attempt": heartbeat.attempt,
+        "progress_fraction": heartbeat.progress.fraction,
+        "progress_message": heartbeat.progress.message,
+    }
+
+
+_IS_RUN = runs.c.run_id == bindparam("key_run_id")
+_READ_WAITING = (
+    select(runs, *version_columns(), jobs.c.spec.label("job_spec"))
+    .outerjoin(
+        versions, (versions.c.schedule_id == runs.c.schedule_id) & (versions.c.number == runs.c.version)
+    )
+    .outerjoin(jobs, jobs.c.name == runs.c.job)
+    .where(runs.c.run_id.in_(bindparam("ids", expanding=True)))
+    .order_by(runs.c.run_id)
+    .with_for_update(of=runs)
+)
+_READ_RUNNING = (
+    select(runs.c.run_id, runs.c.attempt, runs.c.cancel_requested_at)
+    .where(runs.c.run_id.in_(bindparam("ids", expanding=True)), runs.c.state == RunState.RUNNING.value)
+    .order_by(runs.c.run_id)
+    .with_for_update()
+)
+_START = Prepared(
+    update(runs)
+    .where(_IS_RUN, runs.c.state == RunState.QUEUED.value, runs.c.attempt == bindparam("key_attempt"))
+    .values(state=bindparam("state"), attempt=bindparam("attempt"), started_at=bindparam("started_at"))
+)
+_WRITE_ATTEMPT = Prepared(insert(attempts))
+_EXTEND_LEASE = Prepared(
+    update(attempts)
+    .where(
+        attempts.c.run_id == bindparam("key_run_id"),
+        attempts.c.number == bindparam("key_number"),
+        attempts.c.finished_at.is_(None),
+    )
+    .values(lease_expires_at=bindparam("lease_expires_at"))
+)
+_SET_PROGRESS = Prepared(
+    update(runs)
+    .where(_IS_RUN, runs.c.state == RunState.RUNNING.value, runs.c.attempt == bindparam("key_attempt"))
+    .values(progress_fraction=bindparam("progress_fraction"), progress_message=bindparam("progress_message"))
+)

@@ -1,0 +1,33 @@
+"""Structured log lines on standard error: one event name a line, the same nouns and verbs as everywhere."""
+
+import logging
+import sys
+
+import structlog
+
+
+def configure_logging(*, level: str, log_format: str) -> None:
+    """Call once, at the start of a process."""
+    renderer: structlog.typing.Processor
+    if log_format == "json":
+        renderer = structlog.processors.JSONRenderer()
+    else:
+        renderer = structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            renderer,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=True,
+    )
+
+
+def get_logger(room: str) -> structlog.typing.FilteringBoundLogger:
+    """The logger of a room (`dispatch`, `worker`, `api`)."""
+    logger: structlog.typing.FilteringBoundLogger = structlog.get_logger(room=room)
+    return logger

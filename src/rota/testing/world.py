@@ -1,0 +1,118 @@
+"""A small world: an application on a store in memory, with a clock that a test moves.
+
+::
+
+    world = World(registry=app.registry)
+    world.app.create_schedule(job="sales_report", timezone="Europe/Paris", recurrence={"cron": "0 9 * * *"})
+    world.pass_time(timedelta(days=2))
+    assert [run["state"] for run in world.app.runs()] == ["succeeded", "succeeded"]
+
+Time passes in steps from one due instant to the next. At each, the dispatcher and the worker take steps until neither
+has anything left to do; handlers run within the worker's steps, in this thread. Nothing sleeps, and the same test does
+the same every time.
+"""
+
+from datetime import UTC, datetime, timedelta
+from types import TracebackType
+from typing import Self
+
+from rota.application import Rota
+from rota.config import Settings
+from rota.store.memory import MemoryStore
+from rota.store.port import Store
+from rota.testing.clock import ManualClock, as_utc
+from rota.worker.registry import Registry
+
+BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
+PARTITIONS = 4
+STEPS_AT_ONE_INSTANT_MAX = 10_000
+
+
+class NeverRests(AssertionError):
+    """At one instant there was always more to do: something is due again as soon as it is done."""
+
+
+class World:
+    """An application whose time passes when a test says so.
+
+    Give the registry of your own application to test its handlers, or register handlers with `world.app.job`. The
+    `dispatcher`, the `worker` (which runs handlers inline), the `store` and the `clock` may be used directly.
+    """
+
+    def __init__(
+        self,
+        *,
+        now: datetime = BEGINNING,
+        registry: Registry | None = None,
+        store: Store | None = None,
+        settings: Settings | None = None,
+    ) -> None:
+        self.clock = ManualClock(now)
+        self.store: Store = MemoryStore() if store is None else store
+        self.app = Rota(
+            settings=settings or Settings(partitions=PARTITIONS),
+            store=self.store,
+            clock=self.clock,
+            registry=registry,
+        )
+        self.app.register_jobs()
+        self.dispatcher = self.app.build_dispatcher()
+        self.worker = self.app.build_worker(inline=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def now(self) -> datetime:
+        return self.clock.now()
+
+    def pass_time(self, until: datetime | timedelta) -> None:
+        """Lets time pass, until an instant or for a duration, and does on the way whatever falls due.
+
+        What is due at the very end is done too. Raises `ValueError` for what lies in the past.
+        """
+        end = self.now + until if isinstance(until, timedelta) else as_utc(until)
+        if end < self.now:
+            raise ValueError(
+                f"{end.isoformat()} lies in the past; it is {self.now.isoformat()} in this world."
+            )
+        self.settle()
+        while (instant := self._next_instant(end)) is not None:
+            self.clock.set(instant)
+            self.settle()
+        # A handler may have moved the clock itself, to stand for the time that its work takes.
+        if self.now < end:
+            self.clock.set(end)
+        self.settle()
+
+    def settle(self) -> None:
+        """Does whatever is to be done now: the dispatcher and the worker take steps until neither has more to do."""
+        for _ in range(STEPS_AT_ONE_INSTANT_MAX):
+            now = self.now
+            admitted = self.dispatcher.step(now)
+            worked = self.worker.step(now)
+            is_busy = admitted.admitted or admitted.recovered or worked.opened or worked.settled
+            if not is_busy and admitted.wake_at > now and worked.wake_at > now:
+                return
+        raise NeverRests(f"There is always more to do at {self.now.isoformat()}.")
+
+    def close(self) -> None:
+        """Closes the store."""
+        self.app.close()
+        self.store.close()
+
+    def _next_instant(self, end: datetime) -> datetime | None:
+        """When something falls due next, after now and by `end`: an occurrence, a retry, or the loss of an attempt."""
+        partitions = range(self.app.context.partition_count)
+        instants = list(self.store.read_due_times(partitions).values())
+        lost = self.store.read_lost(partitions, now=end, limit=1)
+        instants += [attempt.attempt.lease_expires_at for attempt in lost]
+        delivery = self.store.read_next_delivery_time([job.name for job in self.app.registry.jobs()])
+        if delivery is not None:
+            instants.append(delivery)
+        return min((instant for instant in instants if self.now < instant <= end), default=None)

@@ -1,0 +1,82 @@
+"""Wiring: the only place that knows every class."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rota.cadences import Cadences
+from rota.clock import Clock, FileClock, SystemClock
+from rota.service.context import Context
+from rota.store.memory import MemoryStore
+from rota.store.port import Store
+from rota.zones import Zones
+
+if TYPE_CHECKING:  # settings load slowly, and a preview needs none
+    from fastapi import FastAPI
+
+    from rota.config import Settings
+    from rota.store.sql.inspection import SqliteReport
+
+
+def open_clock(settings: "Settings") -> Clock:
+    return SystemClock() if settings.clock_file is None else FileClock(settings.clock_file)
+
+
+def open_store(settings: "Settings") -> Store:
+    """The store that `settings.database` names, migrated. Raises `StoreUnavailable`."""
+    from rota.store.sql import open_sql_store  # noqa: PLC0415 - the driver loads only where a store is opened
+
+    return open_sql_store(settings.database)
+
+
+def open_context(settings: "Settings", *, store: Store | None = None, clock: Clock | None = None) -> Context:
+    """What the use cases are given. The partitions are made where the database has none."""
+    store = store or open_store(settings)
+    zones = Zones()
+    return Context(
+        store=store,
+        clock=clock or open_clock(settings),
+        zones=zones,
+        cadences=Cadences(zones),
+        partition_count=store.ensure_partitions(settings.partitions),
+    )
+
+
+def database_file(settings: "Settings") -> Path | None:
+    """The file that `settings.database` names; None where the database is none."""
+    from rota.store.sql import inspection  # noqa: PLC0415 - the driver loads only where a store is looked at
+
+    return inspection.database_file(settings.database)
+
+
+def inspect_sqlite(path: Path) -> "SqliteReport":
+    """What the database is, without changing it. Raises `StoreUnavailable`."""
+    from rota.store.sql import inspection  # noqa: PLC0415 - the same
+
+    return inspection.inspect_sqlite(path)
+
+
+def sqlite_in_use() -> tuple[str, str]:
+    """The driver that Rota uses here, and the version of its SQLite."""
+    from rota.store.sql import inspection  # noqa: PLC0415 - the same
+
+    return inspection.sqlite_in_use()
+
+
+def open_preview_context(clock: Clock) -> Context:
+    """A context that opens no database: for what is computed and not saved."""
+    zones = Zones()
+    store = MemoryStore()
+    return Context(
+        store=store,
+        clock=clock,
+        zones=zones,
+        cadences=Cadences(zones),
+        partition_count=store.ensure_partitions(1),
+    )
+
+
+def build_api(context: Context) -> "FastAPI":
+    """The HTTP API on a context."""
+    from rota.api.application import create_api  # noqa: PLC0415 - the framework loads only where it serves
+
+    return create_api(context)

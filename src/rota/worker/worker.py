@@ -1,0 +1,297 @@
+"""The worker: takes deliveries, runs their handlers, keeps their leases, settles them.
+
+One step. Collect the handlers that returned. End the attempts that ran too long. Send the heartbeats that are due, with
+the progress that was reported; one goes ahead of a settlement where it carries the last progress, or where it matters
+whether the run was asked to stop. Settle what ended. Then take as many deliveries as there are free slots, open their
+attempts and start their handlers. No step waits for a handler, so heartbeats go on whatever handlers do.
+
+An attempt is this worker's until it settles it, or until the store says that it is stale: then its handler is told to
+stop and its end is forgotten (I6). A handler that goes on after its attempt ended keeps its slot until it returns.
+Whatever has ended and could not be reported yet is kept and reported by a later step; if the process dies, the lease
+runs out and the run gets a further attempt (I5, I7).
+"""
+
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Protocol, TypeVar
+
+from rota.clock import Clock
+from rota.domain.errors import RotaError
+from rota.domain.run import AttemptOutcome, Progress
+from rota.domain.settlement import AttemptEnd
+from rota.store.port import Heartbeat, HeartbeatOutcome, JobStore, OpenedAttempt, WorkStore
+from rota.telemetry import get_logger
+from rota.worker.attempts import Attempts, EndedAttempt
+from rota.worker.claiming import Claim, Claims
+from rota.worker.context import RunContext, Signals
+from rota.worker.execution import Calls, InlineCalls, ThreadedCalls, stop_nothing
+from rota.worker.open_attempt import AttemptKey, Moment, OpenAttempt
+from rota.worker.registry import Registry
+
+log = get_logger("worker")
+
+T = TypeVar("T")
+
+
+class WorkerStore(JobStore, WorkStore, Protocol):
+    """What a worker needs of a store."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkReport:
+    """What one step did, and when the next one is wanted (never later than the poll interval)."""
+
+    opened: int
+    settled: int
+    running: int
+    wake_at: datetime
+
+
+class Worker:
+    """Runs the jobs of a registry, up to `concurrency` attempts at a time. One thread runs it.
+
+    `poll` is the longest it leaves the store alone, `drain` how long it waits for its attempts when it is stopped. With
+    `inline` a step runs the handlers that it starts to their end, without threads: for tests.
+    """
+
+    def __init__(
+        self,
+        store: WorkerStore,
+        registry: Registry,
+        *,
+        clock: Clock,
+        name: str,
+        concurrency: int,
+        poll: timedelta,
+        drain: timedelta,
+        inline: bool = False,
+    ) -> None:
+        self.name = name
+        self._store = store
+        self._registry = registry
+        self._clock = clock
+        self._poll = poll
+        self._drain_time = drain
+        self._calls: Calls = InlineCalls() if inline else ThreadedCalls(concurrency)
+        self._claims = Claims(store, worker=name)
+        self._attempts = Attempts(concurrency)
+        self._registered: set[str] = set()
+        self.wake = threading.Event()
+        """Set where there is something to do before the time that a step named."""
+        self._is_stopping = False
+
+    def step(self, now: datetime) -> WorkReport:
+        """One bounded piece of work at `now`. Raises what the store raises; nothing that ended is forgotten by that."""
+        moment = self._moment(now)
+        self._register_jobs(now)
+        settled = self._finish(moment)
+        claim = Claim() if self._is_stopping else self._claim(moment)
+        if claim.opened:
+            settled += self._finish(moment)
+        return WorkReport(
+            opened=len(claim.opened),
+            settled=settled,
+            running=len(self._attempts.running()),
+            wake_at=self._wake_at(moment, claim),
+        )
+
+    def run(self, stop: threading.Event, wake: threading.Event) -> None:
+        """Steps until `stop` is set (set `wake` too, to end a wait), then drains: takes nothing more, waits for its
+        attempts, and gives back those that are still open when the time is over.
+        """
+        self.wake = wake
+        log.info("worker.start", worker=self.name, jobs=[job.name for job in self._registry.jobs()])
+        while not stop.is_set():
+            wake.clear()
+            seconds = self._try_step()
+            if not stop.is_set():
+                self._clock.wait(wake, seconds)
+        self._drain(wake)
+        log.info("worker.stop", worker=self.name)
+
+    def interrupt(self, now: datetime) -> None:
+        """Ends every open attempt as interrupted, so that its run is queued again at once, and reports what it can."""
+        self._is_stopping = True
+        moment = self._moment(now)
+        self._attempts.collect(moment)
+        error = "The worker was stopped before the handler ended."
+        for attempt in self._attempts.running():
+            end = AttemptEnd(outcome=AttemptOutcome.INTERRUPTED, error=error)
+            self._attempts.put_ended(attempt, end, moment=moment)
+        self._report(moment)
+
+    def close(self) -> None:
+        """Ends its threads, as far as their handlers have ended; what is open stays open until its lease runs out."""
+        self._calls.close()
+
+    def _drain(self, wake: threading.Event) -> None:
+        self._is_stopping = True
+        is_over = threading.Event()
+
+        def end() -> None:
+            is_over.set()
+            wake.set()
+
+        # A timer and not a date: it has to end however the wall clock moves.
+        timer = threading.Timer(self._drain_time.total_seconds(), end)
+        timer.daemon = True
+        timer.start()
+        while True:
+            wake.clear()
+            seconds = self._try_step()
+            if is_over.is_set() or not self._attempts.is_open:
+                break
+            self._clock.wait(wake, seconds)
+        timer.cancel()
+        try:
+            self.interrupt(self._clock.now())
+        except RotaError as error:
+            log.warning("worker.ends_unreported", attempts=len(self._attempts.ended()), problem=str(error))
+        self.close()
+
+    def _try_step(self) -> float:
+        """A step that the loop outlives; how many seconds it may wait now."""
+        seconds = self._poll.total_seconds()
+        try:
+            report = self.step(self._clock.now())
+            seconds = min(seconds, max(0.0, (report.wake_at - self._clock.now()).total_seconds()))
+        except RotaError as error:
+            log.warning("worker.step_failed", problem=f"{type(error).__name__}: {error}")
+        return seconds
+
+    def _moment(self, now: datetime) -> Moment:
+        return Moment(wall=now, boot_seconds=self._clock.boot_seconds())
+
+    def _wake_at(self, moment: Moment, claim: Claim) -> datetime:
+        now = moment.wall
+        has_slot = not self._is_stopping and self._attempts.slots > 0
+        if has_slot and claim.may_be_more:
+            return now
+        wanted = [
+            now + self._poll,
+            *(now + attempt.wanted_in(moment) for attempt in self._attempts.running()),
+        ]
+        if has_slot and claim.next_at is not None:
+            wanted.append(claim.next_at)
+        return min(wanted)
+
+    def _register_jobs(self, now: datetime) -> None:
+        for job in self._registry.jobs():
+            if job.name not in self._registered:
+                self._store.commit_job(job, now=now)
+                self._registered.add(job.name)
+
+    def _finish(self, moment: Moment) -> int:
+        """Reports what ended and what goes on; how many attempts were settled."""
+        self._attempts.collect(moment)
+        self._attempts.time_out(moment)
+        return self._report(moment)
+
+    def _report(self, moment: Moment) -> int:
+        """Heartbeats, then settlements; how many attempts were settled."""
+        self._send_heartbeats(moment)
+        settled = 0
+        for ended in self._batches(self._attempts.ended()):
+            answers = self._store.commit_settlements([attempt.settlement() for attempt in ended])
+            for attempt, was_current in zip(ended, answers, strict=True):
+                self._attempts.forget(attempt.attempt)
+                _log_end(attempt, was_current=was_current)
+                settled += was_current
+        return settled
+
+    def _send_heartbeats(self, moment: Moment) -> None:
+        for batch in self._batches(self._attempts.due_heartbeats(moment)):
+            taken = [attempt.signals.take_progress() for attempt in batch]
+            heartbeats = [
+                _heartbeat(attempt, progress, moment) for attempt, progress in zip(batch, taken, strict=True)
+            ]
+            try:
+                outcomes = self._store.commit_heartbeats(heartbeats, now=moment.wall)
+            except RotaError:
+                for attempt, progress in zip(batch, taken, strict=True):
+                    attempt.signals.give_back(progress)
+                raise
+            for attempt, outcome in zip(batch, outcomes, strict=True):
+                self._heard(attempt, outcome, moment)
+
+    def _heard(self, attempt: OpenAttempt, outcome: HeartbeatOutcome, moment: Moment) -> None:
+        attempt.heard = moment
+        if outcome is HeartbeatOutcome.CANCEL_REQUESTED:
+            attempt.signals.request_cancel()
+        elif outcome is HeartbeatOutcome.STALE:
+            log.warning("attempt.stale", run_id=attempt.key[0], attempt=attempt.key[1])
+            self._attempts.forget(attempt)
+
+    def _claim(self, moment: Moment) -> Claim:
+        jobs = [job.name for job in self._registry.jobs()]
+        slots = self._attempts.slots
+        if not jobs or slots <= 0:
+            return Claim()
+        claim = self._claims.take(jobs, now=moment.wall, limit=slots)
+        for opened in claim.opened:
+            self._start(opened, moment)
+        return claim
+
+    def _start(self, opened: OpenedAttempt, moment: Moment) -> None:
+        signals = Signals(self._notify)
+        attempt = OpenAttempt(
+            opened=opened,
+            context=RunContext(opened, signals),
+            signals=signals,
+            began=moment,
+            heard=moment,
+            stop=stop_nothing,
+        )
+        key = attempt.key
+        if opened.run.cancel_requested_at is not None:
+            # Asked to stop while an earlier attempt ran, which ended otherwise.
+            signals.request_cancel()
+            end = AttemptEnd(outcome=AttemptOutcome.CANCELLED)
+            self._attempts.put_ended(attempt, end, moment=moment)
+            return
+        entry = self._registry.get(opened.run.job)
+        assert entry is not None  # noqa: S101 - only jobs of the registry are asked for
+        log.debug("attempt.open", run_id=key[0], attempt=key[1], job=opened.run.job)
+        self._attempts.put_running(attempt)
+        attempt.stop = self._calls.start(entry, attempt.context, signals, partial(self._done, key))
+
+    def _done(self, key: AttemptKey, end: AttemptEnd) -> None:
+        """Called from a handler's thread."""
+        self._attempts.put_returned(key, end)
+        self._notify()
+
+    def _notify(self) -> None:
+        self.wake.set()
+
+    def _batches(self, elements: Sequence[T]) -> Iterator[Sequence[T]]:
+        size = self._store.elements_max
+        for start in range(0, len(elements), size):
+            yield elements[start : start + size]
+
+
+def _heartbeat(attempt: OpenAttempt, progress: Progress | None, moment: Moment) -> Heartbeat:
+    run = attempt.opened.run
+    return Heartbeat(
+        run_id=run.run_id,
+        attempt=run.attempt,
+        lease_expires_at=moment.wall + attempt.lease,
+        progress=progress,
+    )
+
+
+def _log_end(ended: EndedAttempt, *, was_current: bool) -> None:
+    run = ended.attempt.opened.run
+    if not was_current:
+        log.warning("attempt.stale", run_id=run.run_id, attempt=run.attempt, outcome=ended.end.outcome.value)
+        return
+    log.info(
+        "attempt.settle",
+        run_id=run.run_id,
+        attempt=run.attempt,
+        job=run.job,
+        outcome=ended.end.outcome.value,
+        error=ended.end.error,
+    )

@@ -1,0 +1,141 @@
+"""The HTTP API over a memory store and a clock that stands still until a test moves it."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import cast
+
+import pytest
+from fastapi import FastAPI
+from httpx2 import Response
+from starlette.testclient import TestClient
+
+from rota.api.application import create_api
+from rota.config import Settings
+from rota.dispatch.dispatcher import Dispatcher
+from rota.service.context import Context
+from rota.service.jobs import put_job
+from rota.service.schedules import create_schedule
+from rota.store.memory import MemoryStore
+from rota.testing.clock import ManualClock
+from rota.wiring import open_context
+
+START = datetime(2026, 1, 10, 12, 0, tzinfo=UTC)
+JOB = "sales_report"
+REPORT: dict[str, object] = {
+    "id": "report-7",
+    "job": JOB,
+    "timezone": "America/New_York",
+    "recurrence": {"cron": "0 9 * * 1-5"},
+}
+JSON = {"content-type": "application/json"}
+
+Body = dict[str, object]
+WorkOff = Callable[[], None]
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock(START)
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore()
+
+
+@pytest.fixture(scope="session")
+def shared_context() -> Context:
+    """What tests share because it is slow to make and does not change: zones and compiled cadences."""
+    return open_context(Settings(partitions=4), store=MemoryStore(), clock=ManualClock(START))
+
+
+@pytest.fixture
+def context(shared_context: Context, store: MemoryStore, clock: ManualClock) -> Context:
+    store.ensure_partitions(shared_context.partition_count)
+    return replace(shared_context, store=store, clock=clock)
+
+
+def with_one_schedule(shared_context: Context) -> Context:
+    """A context of a store that holds the job and the schedule of `REPORT`."""
+    store = MemoryStore()
+    store.ensure_partitions(shared_context.partition_count)
+    context = replace(shared_context, store=store)
+    put_job(context, JOB, {})
+    create_schedule(context, REPORT)
+    return context
+
+
+@pytest.fixture(scope="session")
+def shared_api(shared_context: Context) -> FastAPI:
+    """One application for all tests, each of which gives it its own context: starting one takes as long as requests."""
+    return create_api(shared_context)
+
+
+@pytest.fixture(scope="session")
+def shared_client(shared_api: FastAPI) -> Iterator[TestClient]:
+    with TestClient(shared_api, raise_server_exceptions=False) as opened:
+        yield opened
+
+
+@pytest.fixture
+def client(shared_api: FastAPI, shared_client: TestClient, context: Context) -> TestClient:
+    """A client of an API that knows one job."""
+    shared_api.state.context = context
+    assert shared_client.put(f"/jobs/{JOB}", json={}).status_code == 201
+    return shared_client
+
+
+@pytest.fixture
+def work_off(context: Context, clock: ManualClock) -> WorkOff:
+    """Admits whatever is due at the clock's time."""
+    dispatcher = Dispatcher(
+        context.store,
+        cadences=context.cadences,
+        clock=clock,
+        owner="d1",
+        lease=timedelta(seconds=15),
+        poll=timedelta(seconds=1),
+        page=100,
+    )
+
+    def run() -> None:
+        while dispatcher.step(now := clock.now()).wake_at <= now:
+            pass
+
+    return run
+
+
+def body_of(response: Response, *, status: int = 200) -> Body:
+    """The JSON object of an answer that has this status."""
+    assert response.status_code == status, response.text
+    return cast("Body", response.json())
+
+
+def items_of(response: Response) -> list[Body]:
+    """The items of a page."""
+    return cast("list[Body]", body_of(response)["items"])
+
+
+def fields_of(response: Response, *, status: int = 422) -> list[str]:
+    """The fields that a problem names."""
+    assert response.headers["content-type"] == "application/problem+json"
+    errors = cast("list[dict[str, str]]", body_of(response, status=status)["errors"])
+    assert all(error["message"] for error in errors)
+    return [error["field"] for error in errors]
+
+
+def report(**fields: object) -> Body:
+    """The body of a schedule, valid unless `fields` make it otherwise."""
+    return {**REPORT, **fields}
+
+
+def rows_of(store: MemoryStore) -> Mapping[str, object]:
+    """Everything that the store holds, as a value."""
+    return {
+        name: {key: list(value) if isinstance(value, list) else value for key, value in rows.items()}
+        if isinstance(rows, dict)
+        else (set(rows) if isinstance(rows, set) else rows)
+        for name, rows in vars(store).items()
+        if name != "_lock"
+    }

@@ -1,0 +1,85 @@
+"""Requests made from the description of the API; every answer is one that the description foresees."""
+
+from typing import cast
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from schemathesis import Case, CheckFunction, GenerationMode
+from schemathesis.checks import CHECKS, load_all_checks
+from schemathesis.specs.openapi.schemas import OpenApiSchema
+
+from rota.api.application import create_api
+from rota.service.context import Context
+from tests.api.conftest import REPORT, with_one_schedule
+
+pytestmark = pytest.mark.slow
+
+load_all_checks()
+CHECKED = cast(
+    "list[CheckFunction]",
+    CHECKS.get_by_names(
+        [
+            "not_a_server_error",
+            "status_code_conformance",
+            "content_type_conformance",
+            "response_headers_conformance",
+            "response_schema_conformance",
+            "negative_data_rejection",
+            "allow_header_conformance",
+        ]
+    ),
+)
+WITH_ONLY_A_PATH = ["health.live", "health.ready", "job.show", "run.show", "schedule.show"]
+WITH_MORE = [
+    "job.list",
+    "job.put",
+    "run.cancel",
+    "run.list",
+    "schedule.create",
+    "schedule.end",
+    "schedule.history",
+    "schedule.list",
+    "schedule.occurrences",
+    "schedule.pause",
+    "schedule.preview",
+    "schedule.resume",
+    "schedule.upcoming",
+]
+
+
+@pytest.fixture(scope="module")
+def described(shared_context: Context) -> OpenApiSchema:
+    return schemathesis.openapi.from_asgi("/openapi.json", create_api(with_one_schedule(shared_context)))
+
+
+def check_operation(described: OpenApiSchema, name: str, mode: GenerationMode) -> None:
+    operation = described.find_operation_by_id(name)
+
+    @given(case=operation.as_strategy(generation_mode=mode))
+    @settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+    def check(case: Case) -> None:  # type: ignore[type-arg]
+        if "schedule_id" in case.path_parameters:
+            case.path_parameters["schedule_id"] = REPORT["id"]
+        case.call_and_validate(checks=CHECKED)
+
+    check()
+
+
+@pytest.mark.parametrize("name", WITH_ONLY_A_PATH + WITH_MORE)
+def test_a_request_as_described_is_answered_as_described(described: OpenApiSchema, name: str) -> None:
+    check_operation(described, name, GenerationMode.POSITIVE)
+
+
+@pytest.mark.parametrize("name", WITH_MORE)
+def test_a_request_against_the_description_is_refused(described: OpenApiSchema, name: str) -> None:
+    check_operation(described, name, GenerationMode.NEGATIVE)
+
+
+def test_every_operation_is_tried(described: OpenApiSchema) -> None:
+    names = [
+        operation["operationId"]
+        for path in described.raw_schema["paths"].values()
+        for operation in path.values()
+    ]
+    assert sorted(names) == sorted(WITH_ONLY_A_PATH + WITH_MORE)

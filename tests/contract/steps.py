@@ -1,0 +1,136 @@
+"""What several tests do to a store on their way: short names for port calls, in batches that every store takes."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from typing import TypeVar
+
+from rota.domain.admission import Admission, DueSchedule
+from rota.domain.identity import RunId
+from rota.domain.run import Attempt, Run
+from rota.domain.schedule import Schedule
+from rota.domain.settlement import Settlement
+from rota.store.port import (
+    AdmissionOutcome,
+    Creation,
+    Delivery,
+    Fence,
+    Heartbeat,
+    HeartbeatOutcome,
+    NewSchedule,
+    OpenedAttempt,
+    ScheduleRecord,
+    Store,
+)
+from tests.contract.builders import MADE_AT, NINE, admission, new_schedule, run_at
+
+PARTITIONS = 4
+TTL = timedelta(days=1000)
+"""Of leases that a test is not about."""
+
+Element = TypeVar("Element")
+Answer = TypeVar("Answer")
+
+
+def create(store: Store, new: NewSchedule | None = None) -> Schedule:
+    new = new or new_schedule()
+    assert store.commit_creation(new, now=MADE_AT) is Creation.CREATED
+    return new.schedule
+
+
+def hold(store: Store, owner: str = "node-a", *, now: datetime = MADE_AT) -> list[Fence]:
+    """Makes the partitions and takes those that are free: their fences, lowest partition first."""
+    store.ensure_partitions(PARTITIONS)
+    fences = store.commit_acquisitions(owner, now=now, ttl=TTL, limit=PARTITIONS)
+    return sorted(fences, key=lambda fence: fence.partition)
+
+
+def fence_of(store: Store, partition: int) -> Fence:
+    """The fence of whoever holds that partition, after taking it where nobody does."""
+    hold(store)
+    return Fence(partition=partition, epoch=store.list_partitions()[partition].epoch)
+
+
+def record_of(store: Store, schedule: Schedule) -> ScheduleRecord:
+    record = store.get_schedule(schedule.schedule_id)
+    assert record is not None
+    return record
+
+
+def run_of(store: Store, run_id: str) -> Run:
+    detail = store.get_run(RunId(run_id))
+    assert detail is not None
+    return detail.run
+
+
+def attempts_of(store: Store, run_id: str) -> tuple[Attempt, ...]:
+    detail = store.get_run(RunId(run_id))
+    assert detail is not None
+    return detail.attempts
+
+
+def due_ids(store: Store, partition: int = 0, *, now: datetime = NINE, limit: int = 100) -> list[str]:
+    due = store.read_due(partition, now=now, limit=limit)
+    return [entry.schedule.schedule_id for entry in due if isinstance(entry, DueSchedule)]
+
+
+def admit(
+    store: Store, fence: Fence, admissions: Sequence[Admission], *, now: datetime = NINE
+) -> list[AdmissionOutcome]:
+    return in_batches(store, admissions, lambda batch: store.commit_admissions(fence, batch, now=now))
+
+
+def admit_runs(store: Store, schedule: Schedule, *runs: Run) -> None:
+    """Admits these runs in one admission; the schedule is as given."""
+    due = admission(schedule, runs=runs)
+    assert admit(store, fence_of(store, schedule.partition), [due]) == [AdmissionOutcome.ADMITTED]
+
+
+def queue_run(store: Store, id_: str = "report-7", *, job: str = "sales_report", partition: int = 0) -> Run:
+    """A schedule with that id, and its run at nine admitted."""
+    schedule = create(store, new_schedule(id_, job=job, partition=partition))
+    run = run_at(schedule, NINE)
+    admit_runs(store, schedule, run)
+    return run
+
+
+def delivery_of(run: Run, *, attempt: int | None = None) -> Delivery:
+    """The delivery of the run's next attempt, as its outbox row has it."""
+    assert run.available_at is not None
+    return Delivery(
+        run_id=run.run_id,
+        attempt=run.attempt + 1 if attempt is None else attempt,
+        job=run.job,
+        available_at=run.available_at,
+    )
+
+
+def open_attempt(store: Store, run: Run, *, now: datetime = NINE, worker: str = "worker-1") -> OpenedAttempt:
+    [opened] = store.commit_openings(worker, [delivery_of(run)], now=now)
+    assert opened is not None
+    return opened
+
+
+def open_all(
+    store: Store, deliveries: Sequence[Delivery], *, now: datetime = NINE, worker: str = "worker-1"
+) -> list[OpenedAttempt | None]:
+    return in_batches(store, deliveries, lambda batch: store.commit_openings(worker, batch, now=now))
+
+
+def heartbeat(
+    store: Store, heartbeats: Sequence[Heartbeat], *, now: datetime = NINE
+) -> list[HeartbeatOutcome]:
+    return in_batches(store, heartbeats, lambda batch: store.commit_heartbeats(batch, now=now))
+
+
+def settle(store: Store, *settlements: Settlement, fences: Sequence[Fence] = ()) -> list[bool]:
+    return in_batches(store, settlements, lambda batch: store.commit_settlements(batch, fences=fences))
+
+
+def in_batches(
+    store: Store, elements: Sequence[Element], commit: Callable[[Sequence[Element]], list[Answer]]
+) -> list[Answer]:
+    """Every element's answer, however few the store takes at a time."""
+    size = store.elements_max
+    return [
+        answer for start in range(0, len(elements), size) for answer in commit(elements[start : start + size])
+    ]

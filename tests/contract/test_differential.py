@@ -1,0 +1,127 @@
+"""Every protocol: a SQL store answers a random life as the memory store does, operation by operation (the oracle)."""
+
+from collections import Counter
+from random import Random
+
+import pytest
+
+from rota.domain.identity import ScheduleId
+from rota.domain.job import Job, RetryPolicy
+from rota.domain.overdue import CatchUpAll, Expire, LatestOnly, OverduePolicy
+from rota.domain.run import RunState
+from rota.domain.schedule import ScheduleStatus
+from rota.store.memory import MemoryStore
+from rota.store.port import ClockReading, LedgerKey, RunFilter, ScheduleFilter, Store
+from tests.contract.builders import HOUR, MINUTE, SECOND
+from tests.contract.conftest import OpenStore
+from tests.contract.life import IDS, JOBS, KEYS, PARTITIONS, Life
+from tests.contract.twins import Twins, methods_that_succeeded
+
+SEEDS = range(3)
+STEPS = 300
+POLICIES: list[OverduePolicy] = [LatestOnly(), Expire(deadline=MINUTE), CatchUpAll(max_age=HOUR)]
+WITHOUT_EFFECT = {"ping", "close"}
+EVERY_OUTCOME = {
+    "commit_creation": {"created", "id_taken", "key_taken"},
+    "commit_status_change": {"True", "False"},
+    "commit_admissions": {"admitted", "stale", "fenced", "key_used"},
+    "commit_openings": {"OpenedAttempt", "None"},
+    "commit_heartbeats": {"current", "cancel_requested", "stale"},
+    "commit_settlements": {"True", "False"},
+    "commit_cancel": {"Run", "None"},
+}
+
+
+def port_methods() -> set[str]:
+    return {name for name in dir(Store) if not name.startswith("_") and callable(getattr(Store, name))}
+
+
+def write_settings(life: Life) -> None:
+    """A job, and what is kept about the clock."""
+    both, random, now = life.both, life.random, life.now
+    job = Job(
+        name=random.choice(JOBS[:2]),
+        overdue=random.choice(POLICIES),
+        retry=RetryPolicy(max_attempts=random.randrange(1, 5)),
+        lease=random.choice([20, 90]) * SECOND,
+    )
+    reading = ClockReading(wall=now, boot_seconds=random.random(), boot_id="boot-1")
+    both.commit_job(job, now=now)
+    both.commit_clock_reading(reading)
+    both.commit_clock_confirmation(now)
+
+
+def read_schedules(life: Life) -> None:
+    both, label = life.both, ("customer", "acme")
+    after = ScheduleId(life.random.choice(IDS))
+    for filter_ in (
+        ScheduleFilter(),
+        ScheduleFilter(label=label),
+        ScheduleFilter(status=ScheduleStatus.ACTIVE),
+    ):
+        both.list_schedules(filter_, after=None, limit=100)
+        both.list_schedules(filter_, after=after, limit=2)
+    for id_ in map(ScheduleId, IDS):
+        version = both.get_version(id_, 1)
+        if version is not None:
+            both.read_cadences([version.cadence_id, "unknown"])
+        both.list_audit(id_, limit=100)
+    for key in KEYS:
+        both.get_idempotency(key, now=life.now)
+
+
+def read_runs(life: Life) -> None:
+    both = life.both
+    filters = [RunFilter(job="mail"), RunFilter(label=("customer", "zeta"), state=RunState.QUEUED)]
+    runs = both.list_runs(RunFilter(), before=None, limit=1000)
+    before = None
+    if runs:
+        start = life.random.choice(runs)
+        before = LedgerKey(instant=start.scheduled_at, id_=start.run_id)
+    for filter_ in filters:
+        both.list_runs(filter_, before=before, limit=5)
+    for run in runs:
+        both.get_run(run.run_id)
+    for id_ in map(ScheduleId, IDS):
+        both.list_ledger(id_, before=None, limit=1000)
+        both.list_ledger(id_, before=before, limit=3)
+
+
+def read_work(life: Life) -> None:
+    both, partitions, now = life.both, range(PARTITIONS), life.now
+    both.list_partitions()
+    both.read_due_times(partitions)
+    both.read_lost(partitions, now=now + HOUR, limit=3)
+    for jobs in (JOBS, JOBS[:1], []):
+        both.read_deliveries(jobs, now=now + HOUR, limit=100)
+        both.read_next_delivery_time(jobs)
+
+
+def read_settings(life: Life) -> None:
+    both = life.both
+    both.list_jobs(after=None, limit=10)
+    for name in JOBS:
+        both.get_job(name)
+    both.get_clock_reading()
+    both.get_clock_confirmation()
+
+
+@pytest.mark.parametrize("kind", ["sqlite"])
+def test_random_lives_are_answered_as_the_oracle_answers_them(open_store: OpenStore, kind: str) -> None:
+    answers: Counter[tuple[str, str]] = Counter()
+    for seed in SEEDS:
+        twins = Twins(f"life {seed}", MemoryStore(), open_store(kind))
+        life = Life(twins, Random(seed))
+        for number in range(1, STEPS + 1):
+            life.step()
+            if number % 50 == 0:
+                write_settings(life)
+                read_schedules(life)
+                read_runs(life)
+                read_work(life)
+                read_settings(life)
+        answers += twins.answers
+    # Stores agree on lives in which nothing applies, too: every operation has to have succeeded, and refused.
+    assert port_methods() - methods_that_succeeded(answers) == WITHOUT_EFFECT
+    for method, kinds in EVERY_OUTCOME.items():
+        assert {kind for asked, kind in answers if asked == method} == kinds

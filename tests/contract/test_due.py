@@ -1,0 +1,168 @@
+"""The dispatch protocol: what is due in a partition, and when the next thing will be."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from rota.domain.admission import DueSchedule
+from rota.domain.job import Job
+from rota.domain.overdue import CatchUpAll, Expire, LatestOnly, OverduePolicy
+from rota.domain.schedule import Cursor, Schedule, ScheduleStatus
+from rota.store.port import AdmissionOutcome, ScheduleFilter, Store, Unreadable
+from tests.contract.builders import (
+    DAY,
+    HOUR,
+    MADE_AT,
+    MILLISECOND,
+    MINUTE,
+    NINE,
+    admission,
+    cursor,
+    definition,
+    new_schedule,
+    pause,
+    resume,
+    status_change,
+)
+from tests.contract.steps import admit, create, due_ids, fence_of, record_of
+
+ENDED = ScheduleStatus.ENDED
+
+
+def change(store: Store, schedule: Schedule, status: ScheduleStatus, *, due: Cursor | None = None) -> None:
+    assert store.commit_status_change(
+        status_change(schedule, status, at=NINE - HOUR, cursor=due or schedule.cursor)
+    )
+
+
+def test_due_schedules_are_read_by_due_instant_then_id(store: Store) -> None:
+    for id_, minutes in (("d", 0), ("b", -5), ("c", -5), ("a", -1), ("a-1", -5), ("a_1", -5), ("a1", -5)):
+        create(store, new_schedule(id_, due=NINE + minutes * MINUTE))
+    assert due_ids(store) == ["a-1", "a1", "a_1", "b", "c", "a", "d"]
+    assert due_ids(store, limit=3) == ["a-1", "a1", "a_1"]
+
+
+def test_a_schedule_is_due_at_its_instant_and_not_before(store: Store) -> None:
+    create(store)
+    assert due_ids(store, now=NINE - MILLISECOND) == []
+    assert due_ids(store, now=NINE) == ["report-7"]
+
+
+def test_only_the_asked_partition_is_read(store: Store) -> None:
+    create(store, new_schedule("a", partition=0))
+    create(store, new_schedule("b", partition=1))
+    assert due_ids(store, 1) == ["b"]
+    assert due_ids(store, 2) == []
+
+
+def test_what_is_read_is_all_that_deciding_needs(store: Store) -> None:
+    new = new_schedule(of=definition(overdue=Expire(deadline=MINUTE)))
+    schedule = create(store, new)
+    assert store.commit_status_change(pause(schedule, at=NINE - HOUR))
+    paused = record_of(store, schedule).schedule
+    assert store.commit_status_change(resume(paused, at=NINE + HOUR, paused_at=NINE - HOUR))
+    record = record_of(store, schedule)
+    assert len(record.suspensions) == 1
+    assert store.read_due(0, now=NINE, limit=10) == [
+        DueSchedule(
+            schedule=record.schedule,
+            version=new.version,
+            suspensions=record.suspensions,
+            job_overdue=LatestOnly(),
+        )
+    ]
+
+
+def test_suspensions_are_those_of_the_schedule_itself(store: Store) -> None:
+    one, other = create(store, new_schedule("one")), create(store, new_schedule("other"))
+    for schedule, until in ((one, NINE + HOUR), (other, NINE + 2 * HOUR)):
+        assert store.commit_status_change(pause(schedule, at=NINE - HOUR))
+        paused = record_of(store, schedule).schedule
+        assert store.commit_status_change(resume(paused, at=until, paused_at=NINE - HOUR))
+    due = [entry for entry in store.read_due(0, now=NINE, limit=10) if isinstance(entry, DueSchedule)]
+    ends = [[suspension.until for suspension in entry.suspensions] for entry in due]
+    assert ends == [[NINE + HOUR], [NINE + 2 * HOUR]]
+
+
+@pytest.mark.parametrize("overdue", [CatchUpAll(max_age=DAY), Expire(deadline=timedelta(seconds=5))], ids=str)
+def test_the_policy_of_the_job_is_the_one_it_has_now(store: Store, overdue: OverduePolicy) -> None:
+    create(store, new_schedule("a", job="mail"))
+    create(store, new_schedule("b", job="sales_report"))
+    store.commit_job(Job(name="mail", overdue=LatestOnly()), now=MADE_AT)
+    store.commit_job(Job(name="mail", overdue=overdue), now=MADE_AT)
+    due = [entry for entry in store.read_due(0, now=NINE, limit=10) if isinstance(entry, DueSchedule)]
+    assert [entry.job_overdue for entry in due] == [overdue, Job(name="sales_report").overdue]
+
+
+@pytest.mark.parametrize("status", [ScheduleStatus.PAUSED, ScheduleStatus.ERROR])
+def test_a_schedule_that_is_suspended_is_not_due(store: Store, status: ScheduleStatus) -> None:
+    change(store, create(store), status)
+    assert due_ids(store) == []
+    assert store.read_due_times([0]) == {}
+
+
+def test_an_ended_schedule_is_due_while_it_owes_instants(store: Store) -> None:
+    change(store, create(store, new_schedule("owes")), ENDED)
+    change(store, create(store, new_schedule("done")), ENDED, due=cursor(None))
+    assert due_ids(store) == ["owes"]
+    assert store.read_due_times([0]) == {0: NINE}
+
+
+def test_a_schedule_without_a_further_instant_is_not_due(store: Store) -> None:
+    create(store, new_schedule(due=None))
+    assert due_ids(store) == []
+    assert store.read_due_times([0]) == {}
+
+
+def test_being_due_is_told_by_the_due_instant_not_the_scheduled_one(store: Store) -> None:
+    moved = Cursor(version=1, scheduled_at=NINE, due_at=NINE + 5 * MINUTE)
+    new = new_schedule()
+    create(store, replace(new, schedule=replace(new.schedule, cursor=moved)))
+    assert due_ids(store, now=NINE) == []
+    assert due_ids(store, now=NINE + 5 * MINUTE) == ["report-7"]
+    assert store.read_due_times([0]) == {0: NINE + 5 * MINUTE}
+
+
+def test_due_times_are_the_earliest_of_each_asked_partition(store: Store) -> None:
+    for id_, partition, due in (
+        ("a", 0, NINE + HOUR),
+        ("b", 0, NINE - DAY),
+        ("c", 1, NINE + 365 * DAY),
+        ("d", 3, NINE),
+    ):
+        create(store, new_schedule(id_, partition=partition, due=due))
+    assert store.read_due_times([0, 1, 2]) == {0: NINE - DAY, 1: NINE + 365 * DAY}
+    assert store.read_due_times([]) == {}
+
+
+def test_an_admitted_schedule_is_due_again_at_its_next_instant(store: Store) -> None:
+    schedule = create(store)
+    due = admission(schedule, next_due=NINE + DAY)
+    assert admit(store, fence_of(store, 0), [due]) == [AdmissionOutcome.ADMITTED]
+    assert due_ids(store, now=NINE + DAY - MILLISECOND) == []
+    assert due_ids(store, now=NINE + DAY) == ["report-7"]
+    assert store.read_due_times([0]) == {0: NINE + DAY}
+
+
+def test_a_schedule_whose_rows_make_no_sense_stops_only_itself(store: Store) -> None:
+    """I12: its cursor names a version that does not exist."""
+    broken = create(store, new_schedule("a"))
+    create(store, new_schedule("b"))
+    change(store, broken, ScheduleStatus.ACTIVE, due=cursor(NINE, version=9))
+    first, second = store.read_due(0, now=NINE, limit=10)
+    assert isinstance(first, Unreadable)
+    assert (first.schedule_id, first.status, first.cursor) == (
+        broken.schedule_id,
+        ScheduleStatus.ACTIVE,
+        cursor(NINE, version=9),
+    )
+    assert first.problem
+    assert isinstance(second, DueSchedule)
+    listed = store.list_schedules(ScheduleFilter(), after=None, limit=10)
+    assert [record.schedule.schedule_id for record in listed] == ["b"]
+    stopped = status_change(
+        replace(broken, cursor=first.cursor), ScheduleStatus.ERROR, at=NINE, status_reason=first.problem
+    )
+    assert store.commit_status_change(stopped, fence=fence_of(store, 0))
+    assert due_ids(store) == ["b"]

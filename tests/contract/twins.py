@@ -1,0 +1,52 @@
+"""Two stores that are told the same things: every answer of the second has to be the first's, the oracle's."""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import cast
+
+from rota.store.port import Store
+
+SILENT = {"commit_releases", "commit_checkpoints", "commit_clock_reading", "commit_clock_confirmation"}
+"""Methods without an answer: what they did shows in the answers of others."""
+
+
+class Twins:
+    """`both` is a store that asks the two and compares; `answers` counts what each method answered."""
+
+    def __init__(self, name: str, oracle: Store, other: Store) -> None:
+        self.name = name
+        self.oracle = oracle
+        self.other = other
+        self.both = cast("Store", _Both(self))
+        self.answers: Counter[tuple[str, str]] = Counter()
+
+    def ask(self, method: str, *arguments: object, **named: object) -> object:
+        """The oracle's answer, which the other store has to give as well."""
+        expected, answer = (
+            getattr(store, method)(*arguments, **named) for store in (self.oracle, self.other)
+        )
+        assert answer == expected, f"{self.name}: {method} {arguments} {named}"
+        parts = expected if isinstance(expected, list) else [expected]
+        self.answers.update((method, kind_of(part)) for part in parts)
+        return expected
+
+
+class _Both:
+    def __init__(self, twins: Twins) -> None:
+        self._twins = twins
+
+    def __getattr__(self, method: str) -> Callable[..., object]:
+        return lambda *arguments, **named: self._twins.ask(method, *arguments, **named)
+
+
+def methods_that_succeeded(answers: Counter[tuple[str, str]]) -> set[str]:
+    """Those that at least once did, or found, something."""
+    nothing = {"False", "None", "0", "{}"}
+    return {method for method, kind in answers if kind not in nothing or method in SILENT}
+
+
+def kind_of(answer: object) -> str:
+    """A word for an answer: itself where there are few, else its type."""
+    if answer is None or isinstance(answer, bool | str) or answer in (0, {}):
+        return str(answer)
+    return type(answer).__name__

@@ -1,0 +1,82 @@
+"""Dispatchers over one store and one manual clock, as many as a test wants."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from rota.testing.clock import ManualClock
+
+from rota.config import Settings
+from rota.dispatch.dispatcher import Dispatcher
+from rota.service.context import Context
+from rota.service.jobs import put_job
+from rota.service.schedules import create_schedule
+from rota.wiring import open_context
+from tests.contract.conftest import OpenStore, folder, migrated, open_store  # noqa: F401 - fixtures used here
+
+START = datetime(2025, 6, 10, 8, 0, tzinfo=UTC)
+LEASE = timedelta(seconds=15)
+
+NewDispatcher = Callable[[str], Dispatcher]
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock(START)
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def context(request: pytest.FixtureRequest, clock: ManualClock, open_store: OpenStore) -> Context:  # noqa: F811 - the fixture
+    opened = open_context(Settings(partitions=4), store=open_store(request.param), clock=clock)
+    put_job(opened, "sales_report", {})
+    return opened
+
+
+@pytest.fixture
+def new_dispatcher(context: Context, clock: ManualClock) -> NewDispatcher:
+    def build(owner: str) -> Dispatcher:
+        return Dispatcher(
+            context.store,
+            cadences=context.cadences,
+            clock=clock,
+            owner=owner,
+            lease=LEASE,
+            poll=timedelta(seconds=1),
+            page=100,
+        )
+
+    return build
+
+
+def save(context: Context, id_: str, cron: str, **fields: object) -> None:
+    """Saves a schedule in UTC, unless `fields` say otherwise."""
+    body = {"id": id_, "job": "sales_report", "timezone": "UTC", "recurrence": {"cron": cron}, **fields}
+    assert create_schedule(context, body).created
+
+
+def work_off(dispatcher: Dispatcher, now: datetime) -> int:
+    """Sets the clock and steps at `now` until a step wants to wait; the number of runs admitted."""
+    clock = dispatcher._clock
+    assert isinstance(clock, ManualClock)
+    if now >= clock.now():
+        clock.set(now)
+    else:
+        clock.leap(now - clock.now())
+    admitted = 0
+    while (report := dispatcher.step(now)).wake_at <= now:
+        admitted += report.admitted
+    return admitted + report.admitted
+
+
+def run_instants(context: Context, id_: str) -> list[datetime]:
+    """The instants of the schedule's runs, oldest first."""
+    from rota.domain.identity import ScheduleId
+    from rota.store.port import RunFilter
+
+    runs = context.store.list_runs(RunFilter(schedule_id=ScheduleId(id_)), before=None, limit=10_000)
+    return sorted(run.scheduled_at for run in runs)
+
+
+def believe_until(dispatcher: Dispatcher, instant: datetime) -> None:
+    """What a process believes that was frozen in the middle of a step: its leases hold, and no renewal is due."""
+    dispatcher._leases._trusted_until = dispatcher._leases._renew_at = instant

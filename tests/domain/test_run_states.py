@@ -1,0 +1,82 @@
+"""The table of a run's transitions, the retries and the settlements that lead through it (I7)."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from rota.domain.errors import IllegalTransition
+from rota.domain.identity import RunId
+from rota.domain.job import RetryPolicy
+from rota.domain.run import SETTLED, TRANSITIONS, AttemptOutcome, RunEvent, RunState, next_state
+from rota.domain.settlement import AttemptEnd, Settlement, settle_attempt
+
+NOW = datetime(2026, 1, 10, 9, 0, 1, tzinfo=UTC)
+RUN = RunId("report-7.1.20260110T090000Z")
+
+
+def settle(
+    outcome: AttemptOutcome, *, attempt: int = 1, retryable: bool = True, cancel_requested: bool = False
+) -> Settlement:
+    return settle_attempt(
+        run_id=RUN,
+        attempt=attempt,
+        end=AttemptEnd(outcome=outcome, retryable=retryable),
+        retry=RetryPolicy(max_attempts=3),
+        cancel_requested=cancel_requested,
+        now=NOW,
+    )
+
+
+@pytest.mark.parametrize("state", sorted(SETTLED))
+@pytest.mark.parametrize("event", sorted(RunEvent))
+def test_nothing_happens_to_a_run_that_is_settled(state: RunState, event: RunEvent) -> None:
+    with pytest.raises(IllegalTransition):
+        next_state(state, event)
+
+
+@pytest.mark.parametrize("state", sorted(set(RunState) - SETTLED))
+def test_every_open_state_leads_to_a_settled_one(state: RunState) -> None:
+    reached = {state}
+    while (more := reached | {to for (from_, _), to in TRANSITIONS.items() if from_ in reached}) != reached:
+        reached = more
+    assert reached & SETTLED
+
+
+def test_a_failed_attempt_is_retried_until_none_is_left() -> None:
+    assert settle(AttemptOutcome.FAILED, attempt=2).event is RunEvent.RETRY_SCHEDULED
+    last = settle(AttemptOutcome.FAILED, attempt=3)
+    assert (last.event, last.retry_at) == (RunEvent.FAILED_FOR_GOOD, None)
+
+
+@pytest.mark.parametrize(
+    "outcome", [AttemptOutcome.LOST, AttemptOutcome.TIMED_OUT, AttemptOutcome.INTERRUPTED]
+)
+def test_an_attempt_that_did_not_end_by_itself_is_retried(outcome: AttemptOutcome) -> None:
+    assert settle(outcome).event is RunEvent.RETRY_SCHEDULED
+
+
+def test_an_attempt_given_back_goes_on_at_once() -> None:
+    assert settle(AttemptOutcome.INTERRUPTED).retry_at == NOW
+
+
+def test_a_failure_that_trying_again_cannot_mend_is_final() -> None:
+    assert settle(AttemptOutcome.FAILED, retryable=False).event is RunEvent.FAILED_FOR_GOOD
+
+
+def test_a_run_that_was_to_be_cancelled_is_not_tried_again() -> None:
+    assert settle(AttemptOutcome.LOST, cancel_requested=True).event is RunEvent.CANCELLED
+
+
+def test_work_that_ended_well_succeeded_though_a_cancel_was_asked_for() -> None:
+    assert settle(AttemptOutcome.SUCCEEDED, cancel_requested=True).event is RunEvent.SUCCEEDED
+
+
+def test_delays_grow_by_the_factor_up_to_the_cap_and_bear_a_jitter_of_at_most_its_share() -> None:
+    retry = RetryPolicy(
+        initial_delay=timedelta(seconds=10), factor=2, max_delay=timedelta(seconds=60), jitter=0.5
+    )
+    for attempt, base in [(2, 10), (3, 20), (4, 40), (5, 60), (90, 60)]:
+        delay = retry.delay_before(attempt, seed=RUN).total_seconds()
+        assert base <= delay <= base * 1.5
+    assert retry.delay_before(3, seed=RUN) == retry.delay_before(3, seed=RUN)
+    assert retry.delay_before(3, seed="a") != retry.delay_before(3, seed="b")

@@ -1,0 +1,108 @@
+"""A queue of runs for workers to take, and the ways in which a test looks at what they made of them."""
+
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+from rota.domain.identity import RunId
+from rota.domain.run import Run, RunDetail
+from rota.store.memory import MemoryStore
+from rota.store.port import Store
+from rota.testing import World
+from rota.worker.worker import Worker
+
+START = datetime(2026, 1, 10, 9, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
+DEADLINE_SECONDS = 10.0
+"""A test that waits this long for a thread has failed."""
+
+
+class Scene:
+    """An application with a store and a clock that stands still; its dispatcher steps only where a test says so."""
+
+    def __init__(self, store: Store | None = None) -> None:
+        self.world = World(now=START, store=store or MemoryStore())
+        self.app = self.world.app
+        self.store = self.world.store
+        self.clock = self.world.clock
+        self._queued = 0
+        self._workers: list[Worker] = []
+
+    @property
+    def now(self) -> datetime:
+        return self.clock.now()
+
+    def queue(self, job: str, **params: object) -> RunId:
+        """One run of that job, due now."""
+        self._queued += 1
+        schedule_id = f"{job}-{self._queued}"
+        due = self.now + SECOND
+        self.app.create_schedule(
+            id=schedule_id, job=job, timezone="UTC", recurrence={"at": due}, params=params
+        )
+        self.clock.set(due)
+        self.world.dispatcher.step(self.now)
+        [run] = self.app.runs(schedule_id=schedule_id)
+        return RunId(str(run["run_id"]))
+
+    def worker(
+        self,
+        name: str = "worker-1",
+        *,
+        concurrency: int = 4,
+        drain: timedelta = timedelta(seconds=DEADLINE_SECONDS),
+        inline: bool = False,
+    ) -> Worker:
+        worker = Worker(
+            self.store,
+            self.app.registry,
+            clock=self.clock,
+            name=name,
+            concurrency=concurrency,
+            poll=SECOND,
+            drain=drain,
+            inline=inline,
+        )
+        self._workers.append(worker)
+        return worker
+
+    def close(self) -> None:
+        """Ends the workers' threads; the store is its opener's to close."""
+        for worker in self._workers:
+            worker.close()
+
+    def detail(self, run_id: RunId) -> RunDetail:
+        detail = self.store.get_run(run_id)
+        assert detail is not None
+        return detail
+
+    def run(self, run_id: RunId) -> Run:
+        return self.detail(run_id).run
+
+    def step_until(self, worker: Worker, is_reached: Callable[[], bool]) -> None:
+        """Steps as the worker's loop does, at the time that the clock shows, whenever the worker is woken."""
+        while True:
+            worker.wake.clear()
+            worker.step(self.now)
+            if is_reached():
+                return
+            assert worker.wake.wait(DEADLINE_SECONDS), "the worker was not woken in time"
+
+
+class Gate:
+    """A place where a handler waits until the test lets it go on, and where the test waits for the handler."""
+
+    def __init__(self) -> None:
+        self._arrived = threading.Event()
+        self._opened = threading.Event()
+
+    def pass_through(self) -> None:
+        """For the handler."""
+        self._arrived.set()
+        assert self._opened.wait(DEADLINE_SECONDS), "the test did not let the handler go on"
+
+    def wait_arrived(self) -> None:
+        assert self._arrived.wait(DEADLINE_SECONDS), "the handler did not begin in time"
+
+    def open(self) -> None:
+        self._opened.set()
