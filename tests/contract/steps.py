@@ -27,6 +27,8 @@ PARTITIONS = 4
 TTL = timedelta(days=1000)
 """Of leases that a test is not about."""
 
+PAGES_MAX = 50
+
 Element = TypeVar("Element")
 Answer = TypeVar("Answer")
 
@@ -134,3 +136,15 @@ def in_batches(
     return [
         answer for start in range(0, len(elements), size) for answer in commit(elements[start : start + size])
     ]
+
+
+def read_pages(read: Callable[[Element | None], list[Element]], *, limit: int) -> list[Element]:
+    """Everything that `read` pages through, told the last element of the page before; it has to come to an end."""
+    seen: list[Element] = []
+    for _ in range(PAGES_MAX):
+        page = read(seen[-1] if seen else None)
+        assert len(page) <= limit
+        if not page:
+            return seen
+        seen += page
+    raise AssertionError(f"there are more than {PAGES_MAX} pages: {seen}")

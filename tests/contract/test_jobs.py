@@ -9,6 +9,7 @@ from rota.domain.job import Job, RetryPolicy
 from rota.domain.overdue import CatchUpAll, Expire, LatestOnly, OverduePolicy
 from rota.store.port import Store
 from tests.contract.builders import HOUR, MADE_AT
+from tests.contract.steps import read_pages
 
 FULL = Job(
     name="sales_report",
@@ -66,9 +67,6 @@ def test_pages_of_jobs_are_complete_and_repeat_nothing(store: Store) -> None:
     wanted = ["Z", "a", "a-1", "a1", "a_1", "b"]
     for name in reversed(wanted):
         store.commit_job(replace(FULL, name=name), now=MADE_AT)
-    seen: list[str] = []
-    while page := store.list_jobs(after=seen[-1] if seen else None, limit=4):
-        assert len(page) <= 4
-        seen += [job.name for job in page]
-    assert seen == wanted
+    seen = read_pages(lambda last: store.list_jobs(after=last.name if last else None, limit=4), limit=4)
+    assert [job.name for job in seen] == wanted
     assert [job.name for job in store.list_jobs(after="a0", limit=1)] == ["a1"]

@@ -31,6 +31,7 @@ from tests.contract.steps import (
     fence_of,
     open_attempt,
     queue_run,
+    read_pages,
     run_of,
     settle,
 )
@@ -46,6 +47,10 @@ def place_of(entry: Run | Skip) -> LedgerKey:
     if isinstance(entry, Skip):
         return LedgerKey(instant=entry.from_, id_="")
     return LedgerKey(instant=entry.scheduled_at, id_=entry.run_id)
+
+
+def place_after(last: Run | Skip | None) -> LedgerKey | None:
+    return None if last is None else place_of(last)
 
 
 @pytest.mark.parametrize(
@@ -102,10 +107,7 @@ def test_pages_of_runs_are_complete_and_repeat_nothing(store: Store) -> None:
     for id_ in ("a", "b", "c"):
         schedule = create(store, new_schedule(id_))
         admit_runs(store, schedule, *[run_at(schedule, NINE + hours * HOUR) for hours in range(3)])
-    seen: list[Run] = []
-    while page := store.list_runs(RunFilter(), before=place_of(seen[-1]) if seen else None, limit=2):
-        assert len(page) <= 2
-        seen += page
+    seen = read_pages(lambda last: store.list_runs(RunFilter(), before=place_after(last), limit=2), limit=2)
     assert [run.run_id for run in seen] == list_ids(store)
     assert len({run.run_id for run in seen}) == 9
 
@@ -188,14 +190,12 @@ def test_pages_of_the_ledger_are_complete_and_repeat_nothing(store: Store) -> No
     later = admission(moved, runs=[], skips=skips, next_due=NINE + 2 * DAY)
     assert admit(store, fence_of(store, 0), [later]) == [AdmissionOutcome.ADMITTED]
     whole = store.list_ledger(schedule.schedule_id, before=None, limit=100)
+
+    def read(last: Run | Skip | None) -> list[Run | Skip]:
+        return store.list_ledger(schedule.schedule_id, before=place_after(last), limit=limit)
+
     for limit in (1, 2, 3):
-        seen: list[Run | Skip] = []
-        while page := store.list_ledger(
-            schedule.schedule_id, before=place_of(seen[-1]) if seen else None, limit=limit
-        ):
-            assert len(page) <= limit
-            seen += page
-        assert seen == whole
+        assert read_pages(read, limit=limit) == whole
     assert [place_of(entry).instant for entry in whole] == sorted(
         (place_of(entry).instant for entry in whole), reverse=True
     )

@@ -27,7 +27,7 @@ from tests.contract.builders import (
     pause,
     status_change,
 )
-from tests.contract.steps import create, record_of
+from tests.contract.steps import create, read_pages, record_of
 
 RECURRENCES = [
     At(time=datetime(2026, 1, 10, 9)),
@@ -197,11 +197,7 @@ def test_pages_of_schedules_are_complete_and_repeat_nothing(store: Store) -> Non
     wanted = [f"s{number:02d}" for number in range(7)]
     for id_ in reversed(wanted):
         create(store, new_schedule(id_))
-    seen: list[str] = []
-    while page := list_ids(store, after=seen[-1] if seen else None, limit=3):
-        assert len(page) <= 3
-        seen += page
-    assert seen == wanted
+    assert read_pages(lambda last: list_ids(store, after=last, limit=3), limit=3) == wanted
 
 
 def test_a_page_goes_on_after_an_id_that_does_not_exist(store: Store) -> None:

@@ -87,6 +87,9 @@ def test_a_heartbeat_is_sent_after_a_third_of_the_lease_and_not_before(
     scene.clock.advance(timedelta(seconds=0.5))
     worker.step(scene.now)
     assert lease_of(scene, run_id) == LEASE
+    scene.clock.advance(timedelta(seconds=9))
+    worker.step(scene.now)
+    assert lease_of(scene, run_id) == LEASE - timedelta(seconds=9)
     handler.gate.open()
 
 

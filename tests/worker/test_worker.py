@@ -9,7 +9,7 @@ import pytest
 from rota.domain.job import RetryPolicy
 from rota.domain.json_text import load_json
 from rota.domain.run import AttemptOutcome, Progress, RunState
-from rota.domain.settlement import Settlement
+from rota.domain.settlement import AttemptEnd, Settlement, settle_attempt
 from rota.store.memory import MemoryStore
 from rota.store.port import Delivery, Fence, Heartbeat, HeartbeatOutcome, OpenedAttempt, StoreUnavailable
 from rota.worker.context import RunContext
@@ -263,24 +263,23 @@ def test_a_worker_that_was_outrun_looks_again_at_once_but_does_not_spin() -> Non
 
 def test_a_run_that_was_asked_to_stop_before_its_retry_is_not_started_again(any_scene: Scene) -> None:
     calls: list[int] = []
-
-    def handler(context: RunContext) -> None:
-        calls.append(context.attempt)
-        # The request comes when the attempt is all but over.
-        any_scene.app.cancel_run(context.run_id)
-
-    any_scene.app.job("sales")(handler)
+    any_scene.app.job("sales")(lambda context: calls.append(context.attempt))
     run_id = any_scene.queue("sales")
-    [opened] = any_scene.store.commit_openings(
-        "worker-0",
-        any_scene.store.read_deliveries(["sales"], now=any_scene.now, limit=1),
-        now=any_scene.now,
-    )
+    store, now = any_scene.store, any_scene.now
+    [opened] = store.commit_openings("worker-0", store.read_deliveries(["sales"], now=now, limit=1), now=now)
     assert opened is not None
     any_scene.app.cancel_run(run_id)
-    any_scene.clock.advance(timedelta(hours=1))
-    any_scene.world.dispatcher.step(any_scene.now)
-    any_scene.worker(inline=True).step(any_scene.now)
+    # The request came when the worker had asked for the last time, and was about to settle.
+    unaware = settle_attempt(
+        run_id=run_id,
+        attempt=1,
+        end=AttemptEnd(outcome=AttemptOutcome.FAILED, error="ValueError"),
+        retry=RetryPolicy(initial_delay=timedelta(0)),
+        cancel_requested=False,
+        now=now,
+    )
+    assert store.commit_settlements([unaware]) == [True]
+    any_scene.worker(inline=True).step(now)
     assert calls == []
     assert any_scene.run(run_id).state is RunState.CANCELLED
 

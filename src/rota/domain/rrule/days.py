@@ -1,73 +1,46 @@
 """Which days of a year a rule's BY parts allow.
 
 Every BY part about days is a test of a day, and a day is allowed that passes all of them. What a test says depends on
-the year's first weekday and length, and (for week numbers) on the lengths of the years beside it: 28 shapes of year,
-each computed once. Any 28 years without a missing leap year have them all.
+the year's first weekday and length alone (and, for week numbers, on the length of the year before), so a rule meets
+few different years, and each is computed once.
 """
 
-from bisect import bisect_left
 from calendar import isleap, monthrange
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import date, timedelta
 
-from rota.domain.rrule.parts import CYCLE_YEARS, LAST_YEAR, Frequency, Rule, Weekday
+from rota.domain.rrule.parts import Frequency, Rule, Weekday
 
 DayTest = Callable[[date], bool]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class YearDays:
-    """The allowed days of one shape of year, in order."""
-
-    of_year: tuple[int, ...]
-    """As offsets from January 1st."""
-    of_months: tuple[tuple[int, ...], ...]
-    """Month by month, as offsets from its first day."""
-
-
 class AllowedDays:
-    """The allowed days of each year. Its memory of years is all that changes, so threads may share it."""
+    """The allowed days of each year as offsets from January 1st, in order."""
 
     def __init__(self, rule: Rule) -> None:
         self._tests = _tests_of(rule)
-        self._shapes: dict[tuple[int, bool, bool, bool], YearDays] = {}
-        self._years: dict[int, YearDays] = {}
+        self._years: dict[tuple[int, bool, bool], tuple[int, ...]] = {}
         self.allows_all = not self._tests
 
-    def of_year(self, year: int) -> YearDays:
-        days = self._years.get(year)
-        if days is None:
-            days = self._years[year] = self._of_shape(year)
-        return days
+    @property
+    def is_possible(self) -> bool:
+        """Some year has an allowed day: 28 years without a missing leap year have every shape of year but one.
 
-    def first_from(self, day: int) -> int | None:
-        """The first allowed day (ordinal) that is not before `day`; None where the calendar has none."""
-        first_year = date.fromordinal(day).year
-        for year in range(first_year, min(first_year + CYCLE_YEARS, LAST_YEAR) + 1):
-            new_year = date(year, 1, 1).toordinal()
-            offsets = self.of_year(year).of_year
-            place = bisect_left(offsets, day - new_year)
-            if place < len(offsets):
-                return new_year + offsets[place]
-        return None
+        That one, a common year after a common year in which a leap year is due, has no day that no other year has.
+        """
+        return self.allows_all or any(self.of_year(year) for year in range(2000, 2028))
 
-    def _of_shape(self, year: int) -> YearDays:
+    def of_year(self, year: int) -> tuple[int, ...]:
         first = date(year, 1, 1)
-        key = (first.weekday(), isleap(year - 1), isleap(year), isleap(year + 1))
-        days = self._shapes.get(key)
+        key = (first.weekday(), isleap(year), isleap(year - 1))
+        days = self._years.get(key)
         if days is None:
             length = 366 if isleap(year) else 365
-            allowed = [day for day in (first + timedelta(days=n) for n in range(length)) if self._allows(day)]
-            days = self._shapes[key] = YearDays(
-                of_year=tuple((day - first).days for day in allowed),
-                of_months=tuple(
-                    tuple(day.day - 1 for day in allowed if day.month == month) for month in range(1, 13)
-                ),
-            )
+            days = tuple(offset for offset in range(length) if self.allows(first + timedelta(days=offset)))
+            self._years[key] = days
         return days
 
-    def _allows(self, day: date) -> bool:
+    def allows(self, day: date) -> bool:
         return all(test(day) for test in self._tests)
 
 

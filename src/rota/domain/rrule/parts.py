@@ -1,19 +1,11 @@
 """The parts of an RRULE as a value, defaults of DTSTART filled in."""
 
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta
+from datetime import datetime, time
 from enum import StrEnum
 
 BEGINNING = datetime(1, 1, 1)
 """Before every time of every rule."""
-INSTANT = timedelta(microseconds=1)
-
-LAST_YEAR = 9998
-"""The calendar ends here, so that no sum of days leaves it."""
-LAST_ORDINAL = date(LAST_YEAR, 12, 31).toordinal()
-CYCLE_YEARS = 400
-CYCLE_DAYS = 146_097
-"""The calendar repeats after so many years and days, which are whole weeks."""
 
 
 class Frequency(StrEnum):
@@ -23,17 +15,6 @@ class Frequency(StrEnum):
     DAILY = "DAILY"
     HOURLY = "HOURLY"
     MINUTELY = "MINUTELY"
-
-
-PERIODS_IN_CYCLE = {
-    Frequency.YEARLY: CYCLE_YEARS,
-    Frequency.MONTHLY: CYCLE_YEARS * 12,
-    Frequency.WEEKLY: CYCLE_DAYS // 7,
-    Frequency.DAILY: CYCLE_DAYS,
-    Frequency.HOURLY: CYCLE_DAYS * 24,
-    Frequency.MINUTELY: CYCLE_DAYS * 1440,
-}
-"""How many periods of each FREQ one cycle of the calendar has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

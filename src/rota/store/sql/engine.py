@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
-from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.engine.interfaces import DBAPIConnection, DBAPICursor
 from sqlalchemy.exc import DatabaseError, IntegrityError, NotSupportedError, ProgrammingError
 from sqlalchemy.exc import TimeoutError as NoConnectionInTime
 from sqlalchemy.pool import ConnectionPoolEntry
@@ -23,6 +23,7 @@ from rota.store.port import StoreUnavailable
 
 BUSY_TIMEOUT = timedelta(seconds=10)
 READERS_MAX = 16
+SWITCHES_MAX = 20
 CACHE_KIBIBYTES = 32 * 1024
 """Of pages for each connection: SQLite's own 2 MB reads the indexes of a large store again in every commit."""
 
@@ -44,8 +45,7 @@ class Database:
             path, begin="BEGIN IMMEDIATE", pragmas=("synchronous=FULL",), size=1, busy_timeout=busy_timeout
         )
         try:
-            with self._reporting_failures():
-                self._switch_to_write_ahead_log()
+            self._switch_to_write_ahead_log()
         except BaseException:
             self.close()
             raise
@@ -67,17 +67,16 @@ class Database:
         self._writers.dispose()
 
     def _switch_to_write_ahead_log(self) -> None:
-        connection = self._writers.raw_connection()
+        with self._reporting_failures():
+            connection = self._writers.raw_connection()
         try:
-            cursor = connection.cursor()
-            cursor.execute("PRAGMA journal_mode=WAL")
-            answer = cursor.fetchone()
+            mode = _switched_mode(connection.cursor())
+        except sqlite_driver().Error as error:
+            raise self._unavailable(error) from error
         finally:
             connection.close()
-        if answer is None or answer[0] != "wal":
-            raise StoreUnavailable(
-                f"{self._path} lies where SQLite cannot keep a write-ahead log; put it on a local disk."
-            )
+        if mode != "wal":
+            raise self._unavailable("SQLite cannot keep a write-ahead log there; put it on a local disk")
 
     @contextmanager
     def _reporting_failures(self) -> Iterator[None]:
@@ -85,15 +84,30 @@ class Database:
             yield
         except (IntegrityError, ProgrammingError, NotSupportedError):
             raise  # A statement of ours is wrong, or the caller judges it.
-        except (DatabaseError, NoConnectionInTime) as error:
-            problem = (
-                error.orig
-                if isinstance(error, DatabaseError)
-                else "its writers waited too long for each other"
-            )
-            raise StoreUnavailable(
-                f"The database {self._path} cannot be used at the moment: {problem}."
+        except DatabaseError as error:
+            raise self._unavailable(error.orig) from error
+        except NoConnectionInTime as error:
+            raise self._unavailable(
+                "its users in this process have waited too long for each other"
             ) from error
+
+    def _unavailable(self, problem: object) -> StoreUnavailable:
+        return StoreUnavailable(f"The database {self._path} cannot be used at the moment: {problem}.")
+
+
+def _switched_mode(cursor: DBAPICursor) -> object:
+    """The journal mode after switching it to `wal`, which stays so in the file."""
+    for _ in range(SWITCHES_MAX):
+        try:
+            cursor.execute("PRAGMA journal_mode=WAL")
+        except sqlite_driver().OperationalError:
+            # Unlike a transaction, the switch does not wait for another process that is at it.
+            cursor.execute("BEGIN IMMEDIATE")
+            cursor.execute("ROLLBACK")
+        else:
+            answer = cursor.fetchone()
+            return None if answer is None else answer[0]
+    return None
 
 
 def is_unique_violation(error: IntegrityError) -> bool:
