@@ -104,9 +104,7 @@ app.close()
 
 
 @pytest.mark.slow
-def test_a_signal_stops_the_loops_after_the_handlers_have_ended(
-    tmp_path: Path, number: signal.Signals
-) -> None:
+def test_a_signal_stops_the_loops_after_the_handlers_have_ended(tmp_path: Path) -> None:
     path = tmp_path / "rota.db"
     process = subprocess.Popen(
         [sys.executable, "-c", PROGRAM, str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE

@@ -135,15 +135,6 @@ def test_an_unreadable_clock_file_is_one_line(run: Run, tmp_path: Path) -> None:
     assert (ended.code, len(ended.problems)) == (1, 1)
 
 
-def test_ctrl_c_ends_a_command_with_130(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("rota.cli.preview.occurrences.preview", interrupt)
-    ended = run("preview", "--cron", "0 9 * * *", "--timezone", "UTC")
-    assert (ended.code, ended.err) == (130, "")
-
-
 def test_version_and_help_answer(run: Run) -> None:
     assert run("--version").out.startswith("rota ")
     assert "schedules" in run("--help").out

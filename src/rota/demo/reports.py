@@ -28,6 +28,7 @@ def sales_report(ctx: RunContext) -> dict[str, object]:
     write_csv(table, lines)
     ctx.progress(0.8, "sending the mail")
     send_mail(ctx, str(ctx.params["recipient"]), day, report, table)
+    ctx.progress(1.0, "sent")
     return {
         "day": str(day),
         "revenue": round(sum(line.revenue for line in lines), 2),

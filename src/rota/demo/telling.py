@@ -12,11 +12,11 @@ def say_run(run: dict[str, object]) -> None:
     """One line of a run as HTTP shows it."""
     progress = cast("dict[str, object] | None", run["progress"]) or {}
     lateness = cast("dict[str, object]", run["lateness"])
+    say(f"run {run['run_id']}  {run['local']} {run['offset']}  {run['state']}  attempt {run['attempt']}")
     say(
-        f"run {run['run_id']}  {run['local']} {run['offset']}  {run['state']}  attempt {run['attempt']}  "
-        f"progress {progress.get('fraction')} ({progress.get('message')})  "
-        f"admitted {lateness['admitted_ms']} ms late  result {run['result']}"
+        f"    progress {progress.get('fraction')} ({progress.get('message')}), {lateness['admitted_ms']} ms late"
     )
+    say(f"    result {run['result']}")
 
 
 def say(line: str) -> None:

@@ -38,6 +38,9 @@ def resolve_first_version(
     row, cadence = resolve_cadence(
         context, definition.timezone, definition.recurrence, gap=definition.gap, fold=definition.fold
     )
+    if isinstance(definition.recurrence, At) and definition.fold == "both":
+        problem = "A one-time schedule runs once; give first or second."
+        raise InvalidRequest(FieldError("fold", problem))
     effective_from = next_whole_second(now)
     version = Version(
         schedule_id=schedule_id,

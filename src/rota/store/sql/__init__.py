@@ -63,6 +63,8 @@ def _path_of(url: str) -> Path:
             raise StoreUnavailable(
                 f"This Rota keeps its data in SQLite, not in {backend}; give sqlite:///rota.db."
             )
+        if parsed.query:
+            raise StoreUnavailable(f"{url!r} has options behind the question mark; Rota sets them itself.")
         name = parsed.database or ""
     if name in {"", ":memory:"} or name.startswith("file:"):
         raise StoreUnavailable(

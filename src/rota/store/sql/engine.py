@@ -8,7 +8,7 @@ queue at a pool of one connection, which is fairer than SQLite's polling for the
 
 import importlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import timedelta
 from pathlib import Path
 from types import ModuleType
@@ -67,14 +67,11 @@ class Database:
         self._writers.dispose()
 
     def _switch_to_write_ahead_log(self) -> None:
-        with self._reporting_failures():
-            connection = self._writers.raw_connection()
         try:
-            mode = _switched_mode(connection.cursor())
+            with closing(self._writers.raw_connection()) as connection:
+                mode = _switched_mode(connection.cursor())
         except sqlite_driver().Error as error:
             raise self._unavailable(error) from error
-        finally:
-            connection.close()
         if mode != "wal":
             raise self._unavailable("SQLite cannot keep a write-ahead log there; put it on a local disk")
 

@@ -209,9 +209,7 @@ def _read_idempotency(connection: Connection, key: str, *, now: datetime) -> Ide
 
 
 def _page(filter_: ScheduleFilter, *, after: ScheduleId | None) -> Select[*tuple[object, ...]]:
-    statement = SELECT_RECORDS.order_by(schedules.c.id)
-    if after is not None:
-        statement = statement.where(schedules.c.id > after)
+    statement, id_ = SELECT_RECORDS, schedules.c.id
     if filter_.status is not None:
         statement = statement.where(schedules.c.status == filter_.status.value)
     if filter_.job is not None:
@@ -224,7 +222,12 @@ def _page(filter_: ScheduleFilter, *, after: ScheduleId | None) -> Select[*tuple
             & (schedule_labels.c.value == value)
             & (schedule_labels.c.schedule_id == schedules.c.id),
         )
-    return statement
+        id_ = (
+            schedule_labels.c.schedule_id
+        )  # The same, in the order of the labels' key: nothing is to be sorted.
+    if after is not None:
+        statement = statement.where(id_ > after)
+    return statement.order_by(id_)
 
 
 _LIST_AUDIT = (

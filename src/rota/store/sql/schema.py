@@ -25,6 +25,7 @@ from sqlalchemy import (
     TypeDecorator,
     UniqueConstraint,
     literal_column,
+    text,
 )
 
 from rota.domain.admission import SkipReason
@@ -109,7 +110,7 @@ schedules = Table(
     _instant("updated_at"),
     _instant("history_from"),
     _instant_or_null("careful_until"),
-    Column("open_runs", Integer, nullable=False, server_default="0"),
+    Column("open_runs", Integer, nullable=False, server_default=text("0")),
     Column("definition_digest", Text, nullable=False),
     one_of("status", ScheduleStatus),
     _within_dates("next_scheduled_at"),
@@ -208,7 +209,7 @@ runs = Table(
     _instant_or_null("admitted_at"),
     _instant_or_null("started_at"),
     _instant_or_null("finished_at"),
-    Column("attempt", Integer, nullable=False, server_default="0"),
+    Column("attempt", Integer, nullable=False, server_default=text("0")),
     _instant_or_null("available_at"),
     Column("progress_fraction", Double),
     Column("progress_message", Text),

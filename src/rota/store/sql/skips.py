@@ -1,80 +1,86 @@
-"""Skips: ranges of the same schedule, version and reason that touch are one row, so that a long backlog stays small."""
+"""Skips in SQL: ranges of the same schedule, version and reason that touch are one row, so a long backlog stays small."""
 
 from collections.abc import Sequence
-from dataclasses import replace
-from datetime import datetime
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
-from sqlalchemy import Connection, bindparam, insert, select, tuple_, update
+from sqlalchemy import Connection, and_, bindparam, column, func, insert, select, update, values
 
 from rota.domain.admission import Skip
 from rota.store.sql import cells, rows
 from rota.store.sql.prepared import Prepared
 from rota.store.sql.schema import skips
 
-LOOKED_UP_AT_ONCE = 1_000
-"""Of four variables each, of which SQLite takes 32,766 in a statement and PostgreSQL 65,535."""
+LOOKED_UP_AT_ONCE = 512
+"""Places of four variables each, of which SQLite takes 32,766 in a statement and PostgreSQL 65,535."""
 
-_Place = tuple[str, int, str, datetime]
-"""Where a range ends, or the next one of its kind begins: schedule, version, reason, instant."""
+_Place = tuple[str, int, str, int]
+"""Where a range ends, or the next one of its kind begins: schedule, version, reason, milliseconds."""
 
 
 def write_skips(connection: Connection, written: Sequence[Skip]) -> None:
-    """Each lengthens the row that ends where it begins, or becomes one."""
+    """Each lengthens the row that ends where it begins, or becomes one; those of a batch meet each other as well."""
     if not written:
         return
-    ranges = _read_touched(connection, written)
-    lengthened: dict[int, _Range] = {}
+    ends = _read_touched(connection, written)
+    lengthened: dict[_Place, _Range] = {}
     made: list[_Range] = []
     for skip in written:
-        touched = ranges.pop(_place(skip, skip.from_), None)
+        touched = ends.pop(_place(skip, cells.millis(skip.from_)), None)
         if touched is None:
-            touched = _Range(skip)
+            touched = _Range(skip=skip, stored_until=None)
             made.append(touched)
         else:
             touched.lengthen(skip)
-            if touched.was_stored:
-                lengthened[id(touched)] = touched
-        ranges[_place(skip, skip.until)] = touched
-    if lengthened:
-        _LENGTHEN.execute(connection, [_length_values(range_.skip) for range_ in lengthened.values()])
-    if made:
-        _WRITE.execute(connection, [_values(range_.skip) for range_ in made])
+            if touched.stored_until is not None:
+                lengthened[_place(skip, touched.stored_until)] = touched
+        ends[_place(skip, cells.millis(skip.until))] = touched
+    _LENGTHEN.change_each(connection, [_length_values(range_) for range_ in lengthened.values()])
+    _WRITE.execute(connection, [_skip_values(range_.skip) for range_ in made])
 
 
+@dataclass(slots=True, kw_only=True)
 class _Range:
-    """A row, stored or to be."""
+    """A row as it is to be. Of a stored one, count and note are what comes to its own."""
 
-    def __init__(self, skip: Skip, *, was_stored: bool = False) -> None:
-        self.skip = skip
-        self.was_stored = was_stored
+    skip: Skip
+    stored_until: int | None
 
     def lengthen(self, by: Skip) -> None:
-        self.skip = replace(
-            self.skip,
-            until=by.until,
-            count=self.skip.count + by.count,
-            note=self.skip.note if by.note is None else by.note,
-        )
+        note = self.skip.note if by.note is None else by.note
+        self.skip = replace(self.skip, until=by.until, count=self.skip.count + by.count, note=note)
 
 
-def _place(skip: Skip, instant: datetime) -> _Place:
-    return skip.schedule_id, skip.version, skip.reason, instant
+def _place(skip: Skip, millis: int) -> _Place:
+    return skip.schedule_id, skip.version, skip.reason, millis
 
 
 def _read_touched(connection: Connection, written: Sequence[Skip]) -> dict[_Place, _Range]:
-    """The rows that end where one of `written` begins."""
-    beginnings = list({_place(skip, skip.from_) for skip in written})
+    """The stored ranges that end where one of `written` begins, as nothing yet that comes to them."""
+    beginning = {_place(skip, cells.millis(skip.from_)): skip for skip in written}
+    touched: dict[_Place, _Range] = {}
+    for first in range(0, len(beginning), LOOKED_UP_AT_ONCE):
+        places = list(beginning)[first : first + LOOKED_UP_AT_ONCE]
+        # Filled up to a power of two with the last place, so that there are few different statements.
+        count = 1 << (len(places) - 1).bit_length()
+        places += places[-1:] * (count - len(places))
+        for *key, until, from_ in _read_ending_at(count).read(connection, _place_values(places)):
+            schedule_id, version, reason = key
+            place = cells.text(schedule_id), cells.integer(version), cells.text(reason), cells.integer(until)
+            nothing = replace(beginning[place], from_=cells.instant(from_), count=0, note=None)
+            touched[place] = _Range(skip=nothing, stored_until=place[3])
+    return touched
+
+
+def _place_values(places: Sequence[_Place]) -> rows.Values:
     return {
-        _place(skip, skip.until): _Range(skip, was_stored=True)
-        for first in range(0, len(beginnings), LOOKED_UP_AT_ONCE)
-        for row in connection.execute(
-            _READ_ENDING_AT, {"places": beginnings[first : first + LOOKED_UP_AT_ONCE]}
-        ).mappings()
-        for skip in [rows.to_skip(row)]
+        f"{name}_{number}": value
+        for number, place in enumerate(places)
+        for name, value in zip(("schedule_id", "version", "reason", "until_at"), place, strict=True)
     }
 
 
-def _values(skip: Skip) -> rows.Values:
+def _skip_values(skip: Skip) -> rows.Values:
     return {
         "schedule_id": skip.schedule_id,
         "from_at": cells.millis(skip.from_),
@@ -86,23 +92,36 @@ def _values(skip: Skip) -> rows.Values:
     }
 
 
-def _length_values(skip: Skip) -> rows.Values:
+def _length_values(range_: _Range) -> rows.Values:
+    skip = range_.skip
     return {
         "key_schedule_id": skip.schedule_id,
         "key_from_at": cells.millis(skip.from_),
         "key_version": skip.version,
         "key_reason": skip.reason,
+        "key_until_at": range_.stored_until,
         "until_at": cells.millis(skip.until),
-        "count": skip.count,
+        "added": skip.count,
         "note": skip.note,
     }
 
 
-_READ_ENDING_AT = select(skips).where(
-    tuple_(skips.c.schedule_id, skips.c.version, skips.c.reason, skips.c.until_at).in_(
-        bindparam("places", expanding=True)
-    )
-)
+@lru_cache(maxsize=16)
+def _read_ending_at(count: int) -> Prepared:
+    """The keys of rows at `count` places, each a probe of the index.
+
+    `IN` of four columns would use but the first of them; and for more than the keys, which the index has, SQLite
+    would rather read all skips of each schedule.
+    """
+    ending = (skips.c.schedule_id, skips.c.version, skips.c.reason, skips.c.until_at)
+    places = [
+        tuple(bindparam(f"{key.name}_{number}", type_=key.type) for key in ending) for number in range(count)
+    ]
+    wanted = values(*(column(key.name, key.type) for key in ending), name="wanted").data(places).cte()
+    is_wanted = and_(*(key == wanted.c[key.name] for key in ending))
+    return Prepared(select(*ending, skips.c.from_at).select_from(wanted.join(skips, is_wanted)))
+
+
 _LENGTHEN = Prepared(
     update(skips)
     .where(
@@ -110,7 +129,12 @@ _LENGTHEN = Prepared(
         skips.c.from_at == bindparam("key_from_at"),
         skips.c.version == bindparam("key_version"),
         skips.c.reason == bindparam("key_reason"),
+        skips.c.until_at == bindparam("key_until_at"),
     )
-    .values(until_at=bindparam("until_at"), count=bindparam("count"), note=bindparam("note"))
+    .values(
+        until_at=bindparam("until_at"),
+        count=skips.c.count + bindparam("added"),
+        note=func.coalesce(bindparam("note"), skips.c.note),
+    )
 )
 _WRITE = Prepared(insert(skips))

@@ -3,7 +3,17 @@
 from pathlib import Path
 from threading import Lock
 
-from sqlalchemy import Column, Connection, MetaData, String, Table, insert, inspect, select
+from sqlalchemy import (
+    Column,
+    Connection,
+    MetaData,
+    PrimaryKeyConstraint,
+    String,
+    Table,
+    insert,
+    inspect,
+    select,
+)
 
 from rota.store.port import StoreUnavailable
 from rota.store.sql.engine import Database
@@ -14,7 +24,10 @@ REVISIONS = ("0001",)
 
 HEAD = REVISIONS[-1]
 VERSION_TABLE = Table(
-    "alembic_version", MetaData(), Column("version_num", String(32), primary_key=True, key="version_num")
+    "alembic_version",
+    MetaData(),
+    Column("version_num", String(32), nullable=False),
+    PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
 )
 """Alembic's own, by which it knows the database's revision."""
 

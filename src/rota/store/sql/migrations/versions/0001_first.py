@@ -1,12 +1,295 @@
-"""The first tables."""
+"""The first tables: schedules and their history, runs and their deliveries, partitions, and the service itself."""
 
+from collections.abc import Iterable
+
+import sqlalchemy as sa
 from alembic import op
-
-from rota.store.sql.schema import metadata
 
 revision = "0001"
 down_revision = None
 
+NAME = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
+SERIAL = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+INSTANT = sa.BigInteger()
+
 
 def upgrade() -> None:
-    metadata.create_all(op.get_bind())
+    _make_schedules()
+    _make_schedule_labels()
+    _make_cadences()
+    _make_versions()
+    _make_suspensions()
+    _make_runs()
+    _make_results()
+    _make_outbox()
+    _make_attempts()
+    _make_skips()
+    _make_jobs()
+    _make_idempotency()
+    _make_partitions()
+    _make_audit()
+    _make_settings()
+
+
+def _one_of(table: str, column: str, names: Iterable[str]) -> sa.CheckConstraint:
+    listed = " OR ".join(f"{column} = '{name}'" for name in names)
+    return sa.CheckConstraint(listed, name=op.f(f"ck_{table}_{column}"))
+
+
+def _make_schedules() -> None:
+    op.create_table(
+        "schedules",
+        sa.Column("id", NAME, primary_key=True),
+        sa.Column("slot", sa.Integer(), nullable=False),
+        sa.Column("partition", sa.Integer(), nullable=False),
+        sa.Column("job", NAME, nullable=False),
+        sa.Column("labels", sa.Text(), nullable=False),
+        sa.Column("status", NAME, nullable=False),
+        sa.Column("status_reason", sa.Text()),
+        sa.Column("version", sa.Integer(), nullable=False),
+        sa.Column("next_scheduled_at", INSTANT),
+        sa.Column("next_due", INSTANT),
+        sa.Column("latest_version", sa.Integer(), nullable=False),
+        sa.Column("created_at", INSTANT, nullable=False),
+        sa.Column("updated_at", INSTANT, nullable=False),
+        sa.Column("history_from", INSTANT, nullable=False),
+        sa.Column("careful_until", INSTANT),
+        sa.Column("open_runs", sa.Integer(), nullable=False, server_default=sa.text("0")),
+        sa.Column("definition_digest", sa.Text(), nullable=False),
+        _one_of("schedules", "status", ("active", "paused", "error", "ended")),
+        sa.CheckConstraint(
+            "next_scheduled_at BETWEEN -62135596800000 AND 253402300799999",
+            name=op.f("ck_schedules_next_scheduled_at"),
+        ),
+        sa.CheckConstraint(
+            "next_due BETWEEN -62135596800000 AND 253402300799999", name=op.f("ck_schedules_next_due")
+        ),
+    )
+    op.create_index(
+        "ix_schedules_due",
+        "schedules",
+        ["partition", "next_due", "id"],
+        sqlite_where=sa.text("next_due IS NOT NULL AND status IN ('active', 'ended')"),
+        postgresql_where=sa.text("next_due IS NOT NULL AND status IN ('active', 'ended')"),
+    )
+
+
+def _make_schedule_labels() -> None:
+    op.create_table(
+        "schedule_labels",
+        sa.Column("key", NAME, primary_key=True),
+        sa.Column("value", NAME, primary_key=True),
+        sa.Column("schedule_id", NAME, primary_key=True),
+        sqlite_with_rowid=False,
+    )
+
+
+def _make_cadences() -> None:
+    op.create_table(
+        "cadences",
+        sa.Column("id", NAME, primary_key=True),
+        sa.Column("recurrence", sa.Text(), nullable=False),
+        sa.Column("timezone", sa.Text(), nullable=False),
+        sa.Column("gap", sa.Text(), nullable=False),
+        sa.Column("fold", sa.Text(), nullable=False),
+        sa.Column("fingerprint", sa.Text(), nullable=False),
+    )
+
+
+def _make_versions() -> None:
+    op.create_table(
+        "versions",
+        sa.Column("schedule_id", NAME, primary_key=True),
+        sa.Column("number", sa.Integer(), primary_key=True, autoincrement=False),
+        sa.Column("cadence_id", NAME, nullable=False),
+        sa.Column("definition", sa.Text(), nullable=False),
+        sa.Column("params", sa.Text(), nullable=False),
+        sa.Column("fold", sa.Text(), nullable=False),
+        sa.Column("period", sa.Text(), nullable=False),
+        sa.Column("tzdata", sa.Text(), nullable=False),
+        sa.Column("fingerprint", sa.Text(), nullable=False),
+        sa.Column("effective_from", INSTANT, nullable=False),
+        sa.Column("effective_until", INSTANT),
+        sa.Column("last_scheduled_at", INSTANT),
+        sa.Column("created_at", INSTANT, nullable=False),
+        sa.Column("actor", sa.Text()),
+        sa.Column("reason", sa.Text()),
+    )
+
+
+def _make_suspensions() -> None:
+    op.create_table(
+        "suspensions",
+        sa.Column("schedule_id", NAME, primary_key=True),
+        sa.Column("from_at", INSTANT, primary_key=True),
+        sa.Column("until_at", INSTANT),
+        sa.Column("reason", NAME, nullable=False),
+        sa.Column("apply_overdue", sa.Boolean(), nullable=False),
+        _one_of("suspensions", "reason", ("paused", "error")),
+        sqlite_with_rowid=False,
+    )
+
+
+def _make_runs() -> None:
+    op.create_table(
+        "runs",
+        sa.Column("run_id", NAME, primary_key=True),
+        sa.Column("schedule_id", NAME, nullable=False),
+        sa.Column("version", sa.Integer(), nullable=False),
+        sa.Column("scheduled_at", INSTANT, nullable=False),
+        sa.Column("due_at", INSTANT, nullable=False),
+        sa.Column("named_local", sa.BigInteger(), nullable=False),
+        sa.Column("offset_seconds", sa.Integer(), nullable=False),
+        sa.Column("period_key", NAME, nullable=False),
+        sa.Column("origin", NAME, nullable=False),
+        sa.Column("job", NAME, nullable=False),
+        sa.Column("partition", sa.Integer(), nullable=False),
+        sa.Column("state", NAME, nullable=False),
+        sa.Column("reason", sa.Text()),
+        sa.Column("planned_at", INSTANT),
+        sa.Column("admitted_at", INSTANT),
+        sa.Column("started_at", INSTANT),
+        sa.Column("finished_at", INSTANT),
+        sa.Column("attempt", sa.Integer(), nullable=False, server_default=sa.text("0")),
+        sa.Column("available_at", INSTANT),
+        sa.Column("progress_fraction", sa.Double()),
+        sa.Column("progress_message", sa.Text()),
+        sa.Column("error", sa.Text()),
+        sa.Column("cancel_requested_at", INSTANT),
+        _one_of("runs", "origin", ("schedule", "backfill", "manual", "replay")),
+        _one_of(
+            "runs",
+            "state",
+            ("planned", "held", "queued", "running", "succeeded", "failed", "cancelled", "moot", "skipped"),
+        ),
+        sa.UniqueConstraint("schedule_id", "period_key", name="uq_runs_schedule_id_period_key"),
+    )
+    op.create_index(
+        "ix_runs_schedule_id_scheduled_at_run_id", "runs", ["schedule_id", "scheduled_at", "run_id"]
+    )
+    op.create_index("ix_runs_scheduled_at_run_id", "runs", ["scheduled_at", "run_id"])
+
+
+def _make_results() -> None:
+    op.create_table(
+        "results",
+        sa.Column("run_id", NAME, primary_key=True),
+        sa.Column("result", sa.Text(), nullable=False),
+    )
+
+
+def _make_outbox() -> None:
+    op.create_table(
+        "outbox",
+        sa.Column("job", NAME, primary_key=True),
+        sa.Column("available_at", INSTANT, primary_key=True),
+        sa.Column("run_id", NAME, primary_key=True),
+        sa.Column("attempt", sa.Integer(), nullable=False),
+        sqlite_with_rowid=False,
+    )
+
+
+def _make_attempts() -> None:
+    op.create_table(
+        "attempts",
+        sa.Column("run_id", NAME, primary_key=True),
+        sa.Column("number", sa.Integer(), primary_key=True, autoincrement=False),
+        sa.Column("worker", sa.Text(), nullable=False),
+        sa.Column("partition", sa.Integer(), nullable=False),
+        sa.Column("opened_at", INSTANT, nullable=False),
+        sa.Column("lease_expires_at", INSTANT, nullable=False),
+        sa.Column("finished_at", INSTANT),
+        sa.Column("outcome", NAME),
+        sa.Column("error", sa.Text()),
+        _one_of(
+            "attempts",
+            "outcome",
+            ("succeeded", "failed", "timed_out", "lost", "interrupted", "cancelled", "moot"),
+        ),
+        sqlite_with_rowid=False,
+    )
+    op.create_index(
+        "ix_attempts_open",
+        "attempts",
+        ["partition", "lease_expires_at", "run_id"],
+        sqlite_where=sa.text("finished_at IS NULL"),
+        postgresql_where=sa.text("finished_at IS NULL"),
+    )
+
+
+def _make_skips() -> None:
+    op.create_table(
+        "skips",
+        sa.Column("schedule_id", NAME, primary_key=True),
+        sa.Column("from_at", INSTANT, primary_key=True),
+        sa.Column("version", sa.Integer(), primary_key=True, autoincrement=False),
+        sa.Column("reason", NAME, primary_key=True),
+        sa.Column("until_at", INSTANT, nullable=False),
+        sa.Column("count", sa.Integer(), nullable=False),
+        sa.Column("note", sa.Text()),
+        _one_of(
+            "skips",
+            "reason",
+            ("expired", "superseded", "paused", "overlap", "period_used", "on_request", "ended", "error"),
+        ),
+        sqlite_with_rowid=False,
+    )
+    op.create_index(
+        "ix_skips_schedule_id_version_reason_until_at",
+        "skips",
+        ["schedule_id", "version", "reason", "until_at"],
+    )
+
+
+def _make_jobs() -> None:
+    op.create_table(
+        "jobs",
+        sa.Column("name", NAME, primary_key=True),
+        sa.Column("spec", sa.Text(), nullable=False),
+        sa.Column("created_at", INSTANT, nullable=False),
+        sa.Column("updated_at", INSTANT, nullable=False),
+    )
+
+
+def _make_idempotency() -> None:
+    op.create_table(
+        "idempotency",
+        sa.Column("key", NAME, primary_key=True),
+        sa.Column("request_digest", sa.Text(), nullable=False),
+        sa.Column("answer", sa.Text(), nullable=False),
+        sa.Column("expires_at", INSTANT, nullable=False),
+    )
+    op.create_index("ix_idempotency_expires_at", "idempotency", ["expires_at"])
+
+
+def _make_partitions() -> None:
+    op.create_table(
+        "partitions",
+        sa.Column("partition", sa.Integer(), primary_key=True, autoincrement=False),
+        sa.Column("owner", sa.Text()),
+        sa.Column("epoch", sa.BigInteger(), nullable=False),
+        sa.Column("expires_at", INSTANT),
+        sa.Column("checkpoint", INSTANT),
+    )
+
+
+def _make_audit() -> None:
+    op.create_table(
+        "audit",
+        sa.Column("id", SERIAL, primary_key=True),
+        sa.Column("schedule_id", NAME, nullable=False),
+        sa.Column("action", sa.Text(), nullable=False),
+        sa.Column("at", INSTANT, nullable=False),
+        sa.Column("actor", sa.Text()),
+        sa.Column("reason", sa.Text()),
+        sa.Column("details", sa.Text(), nullable=False),
+    )
+    op.create_index("ix_audit_schedule_id_at_id", "audit", ["schedule_id", "at", "id"])
+
+
+def _make_settings() -> None:
+    op.create_table(
+        "settings",
+        sa.Column("name", NAME, primary_key=True),
+        sa.Column("value", sa.Text(), nullable=False),
+    )

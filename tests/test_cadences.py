@@ -1,0 +1,55 @@
+"""Compiled cadences: one per id, and none for a zone whose rules are not those that resolved it (I11)."""
+
+from dataclasses import replace
+
+import pytest
+
+from rota import cadences as module
+from rota.cadences import Cadences, cadence_row_of
+from rota.domain.errors import ZoneRulesDiffer
+from rota.domain.recurrence import Cron
+from rota.domain.schedule import Version
+from rota.zones import Zones, load_zone
+from tests.contract.builders import definition, new_schedule
+
+NINE = Cron(expression="0 9 * * *")
+
+
+def version_in(zone: str) -> Version:
+    row = cadence_row_of(NINE, load_zone(zone), gap="skip", fold="first")
+    made = new_schedule(of=definition(NINE, timezone=zone)).version
+    return replace(made, cadence_id=row.cadence_id, fingerprint=row.fingerprint)
+
+
+def test_a_cadence_is_compiled_once() -> None:
+    cadences = Cadences(Zones())
+    assert cadences.of_version(version_in("Europe/Paris")) is cadences.of_version(version_in("Europe/Paris"))
+
+
+def test_a_cadence_row_is_named_by_what_it_is() -> None:
+    paris = cadence_row_of(NINE, load_zone("Europe/Paris"), gap="skip", fold="first")
+    assert paris == cadence_row_of(NINE, load_zone("Europe/Paris"), gap="skip", fold="first")
+    others = [
+        cadence_row_of(NINE, load_zone("Europe/Madrid"), gap="skip", fold="first"),
+        cadence_row_of(NINE, load_zone("Europe/Paris"), gap="forward", fold="first"),
+        cadence_row_of(NINE, load_zone("Europe/Paris"), gap="skip", fold="both"),
+        cadence_row_of(Cron(expression="1 9 * * *"), load_zone("Europe/Paris"), gap="skip", fold="first"),
+    ]
+    assert len({paris.cadence_id, *(row.cadence_id for row in others)}) == 5
+
+
+def test_a_process_with_other_zone_rules_does_not_compute_the_cadence() -> None:
+    elsewhere = replace(version_in("Europe/Paris"), fingerprint="0" * 32)
+    with pytest.raises(ZoneRulesDiffer, match="Europe/Paris"):
+        Cadences(Zones()).of_version(elsewhere)
+
+
+def test_the_least_used_are_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "CADENCES_KEPT", 2)
+    cadences = Cadences(Zones())
+    paris = cadences.of_version(version_in("Europe/Paris"))
+    madrid = cadences.of_version(version_in("Europe/Madrid"))
+    assert cadences.of_version(version_in("Europe/Paris")) is paris
+    cadences.of_version(version_in("Europe/Rome"))
+    assert cadences.of_version(version_in("Europe/Paris")) is paris
+    assert cadences.of_version(version_in("Europe/Madrid")) is not madrid
