@@ -57,7 +57,32 @@ to run out, and the worker takes nothing more and waits `ROTA_DRAIN_SECONDS` for
 is queued again at once. A second signal ends the process on the spot, with 128 and the number of the signal; its
 leases run out, and its attempts become lost and are tried again.
 
+A loop that fails by a fault of Rota's ends its whole process with 1, so that none goes on as half of itself.
+
 `rota up` and `rota serve` print one line as soon as they answer requests: `Rota listens on http://127.0.0.1:8080`.
+
+## What the doctor looks at
+
+`rota doctor` changes nothing, and neither makes a database nor brings one up to date. It exits with 1 where a check
+fails; a warning is something that works, but not as it should.
+
+| check | warns | fails |
+|---|---|---|
+| `python` | | older than 3.11 |
+| `sqlite` | 3.7.0 to 3.51.2, which have the WAL-reset bug | |
+| `tz data` | zones made elsewhere in the process would come from the machine | |
+| `database` | | it is missing, or cannot be read and written |
+| `schema` | older than this Rota: the next start brings it up to date | newer than this Rota |
+| `journal` | not in write-ahead mode, or a commit would not survive a loss of power | |
+| `clock` | | it has leapt forward by more than a minute, so nothing is admitted |
+| `partitions` | one has no dispatcher, or its lease has run out | |
+| `checkpoints` | the one furthest behind is older than a minute | |
+| `overdue` | what is due first has waited for more than a minute | |
+| `schedules` | some are in error | |
+| `zone rules` | those of some schedules (the first 200) are not the ones that they were saved with | |
+
+After a leap of the clock that was right, such as on a machine that began with a wrong time, `rota doctor
+--confirm-clock` declares the present time right, and admission goes on.
 """
 
 

@@ -13,7 +13,7 @@ from rota import CatchUpAll, Expire, LatestOnly, Rota, RunContext
 from rota.config import Settings
 from rota.domain.errors import Conflict, InvalidRequest, NotFound
 from rota.domain.identity import ScheduleId
-from rota.service.schedules import KeyReused
+from rota.service.creation import KeyReused
 from rota.store.memory import MemoryStore
 from rota.testing import ManualClock, World
 

@@ -168,6 +168,8 @@ RULES = [
         good=in_src("try:\n    step()\nexcept BaseException:\n    rollback()\n    raise"),
         except_in={
             "src/rota/dispatch/admitting.py": "whatever one schedule raises stops that schedule alone (I12)",
+            "src/rota/worker/execution.py": "whatever a handler raises fails its attempt, not its worker",
+            "tests/crash/kill.py": "a forked child must never return into the test runner",
         },
     ),
     Rule(

@@ -14,8 +14,8 @@ from rota.api.application import create_api
 from rota.config import Settings
 from rota.dispatch.dispatcher import Dispatcher
 from rota.service.context import Context
+from rota.service.creation import create_schedule
 from rota.service.jobs import put_job
-from rota.service.schedules import create_schedule
 from rota.store.memory import MemoryStore
 from rota.testing.clock import ManualClock
 from rota.wiring import open_context

@@ -26,8 +26,8 @@ from rota.api.runs import CANCEL_FIELDS
 from rota.api.schedules import PAUSE_FIELDS, RESUME_FIELDS
 from rota.domain.job_form import JOB_FIELDS, RETRY_FIELDS
 from rota.service.context import Context
+from rota.service.creation import SCHEDULE_FIELDS
 from rota.service.occurrences import PREVIEW_FIELDS
-from rota.service.schedules import SCHEDULE_FIELDS
 from rota.testing.clock import ManualClock
 from tests.api.conftest import JOB, REPORT, Body, WorkOff, body_of, items_of, report
 

@@ -28,6 +28,7 @@ FIELD = errors.FieldError("timezone", "Give one.")
         (["preview", "--cron", "x", "--cron", "y"], "--cron is given twice"),
         (["up", "--port", "65536"], "--port: "),
         (["up", "--concurrency", "0"], "--concurrency: "),
+        (["demo", "--nonsense"], "folder: Give at most one folder"),
         (["work", "module"], "'module' names no application; write MODULE:app"),
         (["work", "a b:app"], "'a b:app' names no application"),
         (["work", "missing_module:app"], "missing_module:app: There is no module 'missing_module' in "),

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from rota.api.paging import encode_cursor
 from rota.service import occurrences
 from rota.service import schedules as use_cases
+from rota.service.paging import encode_cursor
 from tests.cli.conftest import Run, dispatch_and_work, open_database
 
 NINE = ["--job", "report", "--timezone", "America/New_York", "--cron", "0 9 * * 1-5"]

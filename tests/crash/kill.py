@@ -25,7 +25,7 @@ def run_and_kill(work: Callable[[], None], *, at: int) -> Ending:
         _kill_at(at)
         try:
             work()
-        except BaseException:  # noqa: BLE001 - a forked child must never return into the test runner
+        except BaseException:  # noqa: BLE001 - the child would go on as a second test runner
             os._exit(1)
         os._exit(0)
     _, status = os.waitpid(child, 0)

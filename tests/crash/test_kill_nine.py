@@ -16,8 +16,8 @@ from rota.domain.job import RetryPolicy
 from rota.domain.run import RunState
 from rota.domain.schedule import ScheduleStatus
 from rota.service.context import Context
+from rota.service.creation import create_schedule
 from rota.service.jobs import put_job
-from rota.service.schedules import create_schedule
 from rota.store.port import RunFilter
 from rota.testing.clock import ManualClock
 from rota.wiring import open_context

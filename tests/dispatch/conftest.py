@@ -8,8 +8,8 @@ import pytest
 from rota.config import Settings
 from rota.dispatch.dispatcher import Dispatcher
 from rota.service.context import Context
+from rota.service.creation import create_schedule
 from rota.service.jobs import put_job
-from rota.service.schedules import create_schedule
 from rota.testing.clock import ManualClock
 from rota.wiring import open_context
 from tests.contract.conftest import OpenStore, folder, migrated, open_store  # noqa: F401 - fixtures used here

@@ -185,6 +185,27 @@ def test_a_timeout_cancels_an_async_handler(scene: Scene) -> None:
     worker.interrupt(scene.now)
 
 
+def test_a_closed_worker_leaves_no_async_handler_behind(scene: Scene) -> None:
+    begun, cancelled = threading.Event(), threading.Event()
+
+    async def handler(context: RunContext) -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+
+    scene.app.job("sales")(handler)
+    run_id = scene.queue("sales")
+    worker = scene.worker()
+    worker.step(scene.now)
+    assert begun.wait(DEADLINE_SECONDS)
+    worker.close()
+    assert cancelled.is_set()
+    # Its end is not made up: the lease runs out, as it does where a process dies.
+    assert scene.run(run_id).state is RunState.RUNNING
+
+
 def test_async_handlers_share_a_loop_and_the_slots(scene: Scene) -> None:
     threads: set[int] = set()
     running: list[RunContext] = []

@@ -10,6 +10,7 @@ from starlette.routing import Match
 
 from rota.api import answer_shapes, health, jobs, preview, request_shapes, runs, schedules
 from rota.api.operations import REF_TEMPLATE
+from rota.api.origins import OwnOriginOnly
 from rota.api.problems import answer_http_error, answer_rota_error, answer_unexpected
 from rota.domain.errors import RotaError
 from rota.service.context import Context
@@ -50,6 +51,7 @@ def create_api(context: Context) -> FastAPI:
             Exception: answer_unexpected,
         },
     )
+    api.add_middleware(OwnOriginOnly)
     api.state.context = context
     for router in ROUTERS:
         api.include_router(router)

@@ -15,9 +15,8 @@ from rota.domain.definition import FieldErrors
 from rota.domain.errors import FieldError, InvalidRequest
 from rota.domain.run import Origin, RunState
 from rota.domain.schedule import ScheduleStatus
+from rota.service.paging import LIMIT_DEFAULT, LIMIT_MAX
 
-LIMIT_DEFAULT = 50
-LIMIT_MAX = 200
 COUNT_DEFAULT = 10
 COUNT_MAX = 1_000
 ACTOR_CHARACTERS_MAX = 120

@@ -27,8 +27,8 @@ from rota.domain.errors import (
     TooLarge,
     ZoneRulesDiffer,
 )
+from rota.service.creation import KeyReused
 from rota.service.health import UNAVAILABLE
-from rota.service.schedules import KeyReused
 from rota.telemetry import get_logger
 
 PROBLEM_MEDIA_TYPE = "application/problem+json"

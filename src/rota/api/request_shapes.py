@@ -209,6 +209,7 @@ class JobFields(Shape):
         }
     )
 
+    name: str | None = Field(None, description="That of the address, or left out.")
     description: Annotated[str, Field(max_length=DESCRIPTION_CHARACTERS_MAX)] | None = None
     overdue: Overdue | None = None
     retry: RetryFields | None = None

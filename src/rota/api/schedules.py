@@ -14,7 +14,7 @@ from rota.api.paging import asked_limit, asked_place, page_of
 from rota.api.parameters import ActorName, Query, read_query, reason_in, whole_number
 from rota.domain.definition import FieldErrors
 from rota.domain.identity import ScheduleId
-from rota.service import occurrences, schedules
+from rota.service import creation, occurrences, schedules
 from rota.service.context import Actor
 from rota.service.queries import (
     ledger_place_to_wire,
@@ -54,7 +54,7 @@ def create_schedule(context: GivenContext, request: Request, body: ObjectBody, a
 
     It may be repeated safely: with an `Idempotency-Key`, or an `id` in the body, the schedule is made at most once.
     """
-    created = schedules.create_schedule(
+    created = creation.create_schedule(
         context,
         body,
         actor=Actor(name=actor),

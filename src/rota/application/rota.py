@@ -21,7 +21,7 @@ from rota.dispatch.dispatcher import Dispatcher
 from rota.domain.errors import Conflict, FieldError, InvalidRequest
 from rota.domain.identity import ScheduleId
 from rota.ids import new_process_name
-from rota.service import occurrences, runs, schedules
+from rota.service import creation, occurrences, runs, schedules
 from rota.service.context import Actor, Context
 from rota.service.queries import parse_run_filter, parse_schedule_filter
 from rota.service.representation import Wire
@@ -125,7 +125,7 @@ class Rota:
         """
         body = fields_to_wire(fields)
         self.register_jobs()
-        created = schedules.create_schedule(
+        created = creation.create_schedule(
             self.context, body, actor=Actor(name=actor, reason=reason), idempotency_key=idempotency_key
         )
         self.wake()

@@ -11,7 +11,9 @@ MODULE = "rota.demo"
 
 
 def demo(
-    *options: Annotated[str, Parameter(allow_leading_hyphen=True, help="What the demonstration takes.")],
+    *folder: Annotated[
+        str, Parameter(allow_leading_hyphen=True, help="A new folder, which is kept; without it, none is.")
+    ],
 ) -> int:
     """Tell what Rota does, on a database of its own."""
     try:
@@ -20,5 +22,5 @@ def demo(
         if error.name != MODULE:
             raise
         raise Failed("The demonstration is not part of this installation; see the documentation.") from None
-    result = module.main(list(options))
+    result = module.main(list(folder))
     return result if isinstance(result, int) else 0

@@ -1,16 +1,10 @@
 """Pages of a list, as the HTTP API gives them: a cursor of the one is a cursor of the other."""
 
-import base64
-import binascii
 from collections.abc import Callable, Sequence
 
-from rota.domain.errors import FieldError, InvalidRequest, MalformedBody, TooLarge
-from rota.domain.json_text import decode_json, encode_json
+from rota.domain.errors import FieldError, InvalidRequest
+from rota.service.paging import LIMIT_DEFAULT, LIMIT_MAX, decode_cursor, encode_cursor
 from rota.service.representation import Wire
-
-LIMIT_DEFAULT = 50
-LIMIT_MAX = 200
-CURSOR_BYTES_MAX = 4_096
 
 ReadPage = Callable[[object, int], Sequence[tuple[Wire, Wire]]]
 """From the place where a page begins (None: at the beginning) and a limit, to pairs of place and item."""
@@ -37,22 +31,3 @@ def checked_limit(limit: int | None, *, default: int = LIMIT_DEFAULT) -> int:
     if limit is not None and not 1 <= limit <= LIMIT_MAX:
         raise InvalidRequest(FieldError("limit", f"Give a whole number from 1 to {LIMIT_MAX}."))
     return default if limit is None else limit
-
-
-def encode_cursor(place: Wire) -> str:
-    return base64.urlsafe_b64encode(encode_json(place).encode()).decode().rstrip("=")
-
-
-def decode_cursor(text: str) -> object:
-    """The place; the use case judges its members. Raises `InvalidRequest` naming `cursor`."""
-    try:
-        padded = text.encode("ascii") + b"=" * (-len(text) % 4)
-        decoded = base64.b64decode(padded, altchars=b"-_", validate=True)
-        place: object = decode_json(decoded, bytes_max=CURSOR_BYTES_MAX)
-    except (UnicodeError, binascii.Error, MalformedBody, TooLarge):
-        place = None
-    if not isinstance(place, dict) or encode_cursor(place) != text:
-        raise InvalidRequest(
-            FieldError("cursor", "Give a next_cursor of this list as it was, or leave it out.")
-        )
-    return place

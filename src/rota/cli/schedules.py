@@ -34,6 +34,7 @@ from rota.domain.identity import ScheduleId
 from rota.service import occurrences
 from rota.service import schedules as use_cases
 from rota.service.context import Context
+from rota.service.creation import CreatedSchedule, KeyReused, create_schedule
 from rota.service.queries import (
     ledger_place_to_wire,
     name_place_to_wire,
@@ -253,12 +254,10 @@ def history(
 
 def _create(
     context: Context, body: Wire, *, actor: str | None, idempotency_key: str | None
-) -> use_cases.CreatedSchedule:
+) -> CreatedSchedule:
     try:
-        return use_cases.create_schedule(
-            context, body, actor=actor_of(actor, None), idempotency_key=idempotency_key
-        )
-    except use_cases.KeyReused as error:
+        return create_schedule(context, body, actor=actor_of(actor, None), idempotency_key=idempotency_key)
+    except KeyReused as error:
         raise Conflict(str(error)) from None
 
 

@@ -36,7 +36,7 @@ class Story:
     worker: Process
     killed_before_commit_left: int = -1
     killed_after_commit_left: int = -1
-    frozen_admitted: int = -1
+    frozen_owns: int = -1
     duplicate_opened: list[object] = field(default_factory=list)
     mails_at_pause: list[str] = field(default_factory=list)
 
@@ -146,8 +146,8 @@ def wednesday_two_dispatchers(story: Story) -> None:
     frozen.thaw()
     stage.set_clock(nine_on(14))
     say_run(stage.wait_for_run(run_id(14), "succeeded"))
-    story.frozen_admitted = sum(state.owner == owner for state in story.store.list_partitions())
-    say(f"both run; partitions that the frozen one still owns: {story.frozen_admitted}")
+    story.frozen_owns = sum(state.owner == owner for state in story.store.list_partitions())
+    say(f"both run; partitions that the frozen one still owns: {story.frozen_owns}")
     story.dispatcher = second
     retire(story, frozen)
 

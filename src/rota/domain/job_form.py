@@ -15,7 +15,7 @@ DESCRIPTION_CHARACTERS_MAX = 1_000
 LEASE_MIN = timedelta(seconds=5)
 LEASE_MAX = timedelta(hours=1)
 
-JOB_FIELDS = frozenset({"description", "overdue", "retry", "timeout", "lease", "params_bytes_max"})
+JOB_FIELDS = frozenset({"name", "description", "overdue", "retry", "timeout", "lease", "params_bytes_max"})
 RETRY_FIELDS = frozenset({"max_attempts", "initial_delay", "factor", "max_delay", "jitter"})
 
 
@@ -25,6 +25,8 @@ def parse_job(name: str, value: Mapping[str, object]) -> Job:
     if JOB_NAME_PATTERN.fullmatch(name) is None:
         errors.add("name", "A job's name is 1 to 80 of a-z, 0-9, '_', '.' and '-', and begins with a letter.")
     errors.refuse_unknown(value, JOB_FIELDS)
+    if value.get("name", name) != name:
+        errors.add("name", f"The body names another job than {name!r}; leave it out.")
     default = Job(name=name)
     given_overdue = value.get("overdue")
     overdue = (

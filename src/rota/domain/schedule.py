@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Literal
 
 from rota.domain.cadence import Cadence, Fold, FoldAsked, Gap, Occurrence
+from rota.domain.errors import FieldError, InvalidRequest
 from rota.domain.identity import ScheduleId
 from rota.domain.json_text import JsonText
 from rota.domain.overdue import OverduePolicy
@@ -145,11 +146,20 @@ def _within_upper_bounds(version: Version, scheduled_at: datetime) -> bool:
     )
 
 
-def last_of(version: Version, cadence: Cadence, *, occurrences: int, after: datetime) -> datetime | None:
-    """The instant of the `occurrences`-th named instant after `after`, or None where the rule ends before it."""
+def last_of(
+    version: Version, cadence: Cadence, *, occurrences: int, after: datetime, horizon: timedelta
+) -> datetime | None:
+    """The `occurrences`-th named instant after `after`; None where the rule ends before it.
+
+    Raises `InvalidRequest` where it lies further than `horizon` after the first: sparse rules are not counted for ever.
+    """
+    first = next_named(version, cadence, after)
     for _ in range(occurrences):
         occurrence = next_named(version, cadence, after)
-        if occurrence is None:
+        if occurrence is None or first is None:
             return None
         after = occurrence.scheduled_at
+        if after - first.scheduled_at > horizon:
+            message = f"The last one lies more than {horizon.days // 365} years ahead; leave it out, or give ends_at."
+            raise InvalidRequest(FieldError("max_occurrences", message))
     return after

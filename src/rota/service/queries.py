@@ -8,6 +8,7 @@ from rota.domain.identity import ScheduleId
 from rota.domain.instants import format_instant, parse_instant
 from rota.domain.run import Origin, RunState
 from rota.domain.schedule import ScheduleStatus
+from rota.service.paging import broken_cursor
 from rota.service.representation import Wire
 from rota.store.port import LedgerKey, RunFilter, ScheduleFilter
 
@@ -58,7 +59,7 @@ def parse_name_place(place: object) -> str | None:
         case {"after": str(name), **rest} if not rest and is_name(name):
             return name
         case _:
-            raise _broken_cursor()
+            raise broken_cursor()
 
 
 def ledger_place_to_wire(key: LedgerKey) -> Wire:
@@ -75,9 +76,9 @@ def parse_ledger_place(place: object) -> LedgerKey | None:
             try:
                 return LedgerKey(instant=parse_instant(instant), id_=id_)
             except InvalidExpression:
-                raise _broken_cursor() from None
+                raise broken_cursor() from None
         case _:
-            raise _broken_cursor()
+            raise broken_cursor()
 
 
 def _choice(asked: Mapping[str, str], field: str, choices: type[Choice]) -> Choice | None:
@@ -106,7 +107,3 @@ def _label(asked: Mapping[str, str]) -> tuple[str, str] | None:
     if not name or not equals or not value:
         raise InvalidRequest(FieldError("label", "Give a label's name and value, such as customer=acme."))
     return name, value
-
-
-def _broken_cursor() -> InvalidRequest:
-    return InvalidRequest(FieldError("cursor", "Give a next_cursor of this list as it was, or leave it out."))

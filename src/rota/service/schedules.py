@@ -1,96 +1,29 @@
-"""The life of a schedule: create, show, list, pause, resume, end."""
+"""The life of a saved schedule: show, list, pause, resume, end."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
 
 from rota.domain.audit import AuditAction, AuditEvent
-from rota.domain.definition import DEFINITION_FIELDS, FieldErrors, parse_definition, parse_labels
-from rota.domain.errors import Conflict, FieldError, InvalidRequest, NotFound, RotaError, TooLarge
-from rota.domain.identity import ScheduleId, digest_of, is_schedule_id, partition_of, slot_of
-from rota.domain.instants import whole_second_floor
+from rota.domain.errors import Conflict, NotFound, RotaError
+from rota.domain.identity import ScheduleId, is_schedule_id
 from rota.domain.job import Job
-from rota.domain.json_text import JsonText, encode_json, load_json
-from rota.domain.schedule import Definition, Schedule, ScheduleStatus, Suspension
-from rota.ids import new_schedule_id
+from rota.domain.schedule import Schedule, ScheduleStatus, Suspension
 from rota.service.context import NOBODY, Actor, Context
 from rota.service.representation import Wire, audit_to_wire, schedule_to_wire
-from rota.service.versions import next_whole_second, resolve_first_version
+from rota.service.versions import next_whole_second
 from rota.store.port import (
-    Creation,
-    IdempotencyRecord,
-    NewSchedule,
     ScheduleFilter,
     ScheduleRecord,
     StatusChange,
 )
 
-IDEMPOTENCY_KEPT = timedelta(hours=24)
-IDEMPOTENCY_KEY_CHARACTERS_MAX = 255
-SCHEDULE_FIELDS = DEFINITION_FIELDS | {"id", "job", "labels"}
 RETRIES_MAX = 20
 """How often a change is tried anew where admission moved the schedule in between."""
 
 
-class KeyReused(RotaError):
-    """The Idempotency-Key was used with another body within 24 hours; choose a new key for a new request."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreatedSchedule:
-    """The answer to a creation, as it was first given."""
-
-    schedule_id: ScheduleId
-    created: bool
-    """False: the same body had created it already."""
-    body: dict[str, object]
-
-
 PlanChange = Callable[[ScheduleRecord, datetime], StatusChange | None]
 """Decides a change from the schedule as read; None where nothing is to be changed."""
-
-
-def create_schedule(
-    context: Context,
-    body: Mapping[str, object],
-    *,
-    actor: Actor = NOBODY,
-    idempotency_key: str | None = None,
-) -> CreatedSchedule:
-    """Saves a schedule and its version 1, or answers again for a body that is repeated.
-
-    Raises `InvalidRequest` (fields), `TooLarge` (params), `Conflict` (the id belongs to another schedule) and
-    `KeyReused`. Nothing is written unless everything is.
-    """
-    now = context.clock.now()
-    digest = digest_of(encode_json(dict(body)))
-    if idempotency_key is not None:
-        _check_idempotency_key(idempotency_key)
-        replayed = _replay(context, idempotency_key, digest, now=now)
-        if replayed is not None:
-            return replayed
-    request = _parse_request(context, body, digest=digest, now=now)
-    existing = None if request.named is None else _existing_same(context, request.named, digest)
-    if existing is not None:
-        return existing
-    while True:
-        schedule_id = request.named or new_schedule_id()
-        record, new = _new_schedule(context, request, schedule_id=schedule_id, now=now, actor=actor)
-        # Read back from its canonical text, as a replay is: both answers are then the same bytes.
-        answer: Wire = load_json(encode_json(schedule_to_wire(record, request.job)))
-        if idempotency_key is not None:
-            new = replace(new, idempotency=_idempotency(idempotency_key, digest, answer, now=now))
-        match context.store.commit_creation(new, now=now):
-            case Creation.CREATED:
-                return CreatedSchedule(schedule_id=schedule_id, created=True, body=answer)
-            case Creation.KEY_TAKEN:
-                replayed = _replay(context, idempotency_key or "", digest, now=now)
-                if replayed is not None:
-                    return replayed
-            case Creation.ID_TAKEN:
-                existing = _existing_same(context, schedule_id, digest)
-                if existing is not None:
-                    return existing
 
 
 def get_schedule(context: Context, schedule_id: str) -> ScheduleRecord:
@@ -103,7 +36,7 @@ def get_schedule(context: Context, schedule_id: str) -> ScheduleRecord:
 
 def show_schedule(context: Context, schedule_id: str) -> dict[str, object]:
     """The schedule in wire form. Raises `NotFound`."""
-    return _to_wire(context, get_schedule(context, schedule_id))
+    return record_to_wire(context, get_schedule(context, schedule_id))
 
 
 def list_schedules(
@@ -201,7 +134,7 @@ def _change_status(context: Context, schedule_id: str, plan: PlanChange) -> dict
         record = get_schedule(context, schedule_id)
         change = plan(record, context.clock.now())
         if change is None:
-            return _to_wire(context, record)
+            return record_to_wire(context, record)
         if context.store.commit_status_change(change):
             return show_schedule(context, schedule_id)
     raise Conflict(f"Schedule {schedule_id!r} kept changing meanwhile; try again.")
@@ -237,129 +170,10 @@ def _check_computable(context: Context, record: ScheduleRecord) -> None:
         raise Conflict(f"The schedule still cannot be computed: {error}") from error
 
 
-def _check_idempotency_key(key: str) -> None:
-    if not 0 < len(key) <= IDEMPOTENCY_KEY_CHARACTERS_MAX or not key.isprintable() or not key.isascii():
-        message = f"Give 1 to {IDEMPOTENCY_KEY_CHARACTERS_MAX} printable ASCII characters."
-        raise InvalidRequest(FieldError("Idempotency-Key", message))
-
-
-def _replay(context: Context, key: str, digest: str, *, now: datetime) -> CreatedSchedule | None:
-    record = context.store.get_idempotency(key, now=now)
-    if record is None:
-        return None
-    if record.request_digest != digest:
-        raise KeyReused(f"The Idempotency-Key {key!r} was used with another body; choose a new key.")
-    answer = load_json(record.answer)
-    return CreatedSchedule(schedule_id=ScheduleId(answer["id"]), created=True, body=answer)
-
-
-def _existing_same(context: Context, schedule_id: ScheduleId, digest: str) -> CreatedSchedule | None:
-    """The schedule of that id if the same body made it. Raises `Conflict` where another did, or it has ended."""
-    record = context.store.get_schedule(schedule_id)
-    if record is None:
-        return None
-    if record.schedule.definition_digest != digest or record.schedule.status is ScheduleStatus.ENDED:
-        ended = (
-            " and has ended" if record.schedule.status is ScheduleStatus.ENDED else " with another definition"
-        )
-        raise Conflict(f"Schedule {schedule_id!r} exists already{ended}; choose another id.")
-    return CreatedSchedule(schedule_id=schedule_id, created=False, body=_to_wire(context, record))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _CreationRequest:
-    """A body whose single fields are right."""
-
-    named: ScheduleId | None
-    job: Job
-    labels: JsonText
-    definition: Definition
-    digest: str
-
-
-def _parse_request(
-    context: Context, body: Mapping[str, object], *, digest: str, now: datetime
-) -> _CreationRequest:
-    errors = FieldErrors()
-    errors.refuse_unknown(body, SCHEDULE_FIELDS)
-    given_id = body.get("id")
-    if given_id is not None and not (isinstance(given_id, str) and is_schedule_id(given_id)):
-        errors.add("id", "Give 1 to 80 of a-z, 0-9, '_' and '-', beginning with a letter or digit.")
-    job = _requested_job(context, errors, body.get("job"))
-    labels = errors.attempt("labels", lambda: parse_labels(body.get("labels")))
-    fields = {name: value for name, value in body.items() if name in DEFINITION_FIELDS}
-    anchor = whole_second_floor(now)
-    definition = errors.attempt("", lambda: parse_definition(fields, default_anchor=anchor))
-    errors.raise_if_any()
-    if job is None or labels is None or definition is None:
-        raise InvalidRequest(*errors.errors)
-    params_bytes = len(definition.params.encode())
-    if params_bytes > job.params_bytes_max:
-        raise TooLarge(
-            f"The params have {params_bytes} bytes as JSON; {job.name!r} takes at most {job.params_bytes_max}.",
-            field="params",
-        )
-    named = ScheduleId(given_id) if isinstance(given_id, str) else None
-    return _CreationRequest(named=named, job=job, labels=labels, definition=definition, digest=digest)
-
-
-def _requested_job(context: Context, errors: FieldErrors, name: object) -> Job | None:
-    if not isinstance(name, str):
-        errors.add("job", "Give the name of a job.")
-        return None
-    job = context.store.get_job(name)
-    if job is None:
-        errors.add(
-            "job", f"There is no job {name!r}; start a worker that has it, or create it by PUT /jobs/NAME."
-        )
-    return job
-
-
-def _new_schedule(
-    context: Context, request: _CreationRequest, *, schedule_id: ScheduleId, now: datetime, actor: Actor
-) -> tuple[ScheduleRecord, NewSchedule]:
-    resolved = resolve_first_version(
-        context, request.definition, schedule_id=schedule_id, now=now, actor=actor
-    )
-    slot = slot_of(schedule_id)
-    schedule = Schedule(
-        schedule_id=schedule_id,
-        partition=partition_of(slot, context.partition_count),
-        slot=slot,
-        job=request.job.name,
-        labels=request.labels,
-        status=ScheduleStatus.ACTIVE,
-        status_reason=None,
-        cursor=resolved.cursor,
-        latest_version=1,
-        created_at=now,
-        updated_at=now,
-        history_from=resolved.version.effective_from,
-        careful_until=None,
-        definition_digest=request.digest,
-    )
-    event = AuditEvent(
-        schedule_id=schedule_id, action="schedule.create", at=now, actor=actor.name, reason=actor.reason
-    )
-    new = NewSchedule(
-        schedule=schedule,
-        version=resolved.version,
-        cadence=resolved.cadence_row,
-        event=event,
-        idempotency=None,
-    )
-    return ScheduleRecord(schedule=schedule, version=resolved.version, suspensions=()), new
-
-
-def _idempotency(key: str, digest: str, answer: dict[str, object], *, now: datetime) -> IdempotencyRecord:
-    return IdempotencyRecord(
-        key=key, request_digest=digest, answer=encode_json(answer), expires_at=now + IDEMPOTENCY_KEPT
-    )
-
-
 def _job(context: Context, name: str) -> Job:
     return context.store.get_job(name) or Job(name=name)
 
 
-def _to_wire(context: Context, record: ScheduleRecord) -> dict[str, object]:
+def record_to_wire(context: Context, record: ScheduleRecord) -> Wire:
+    """The schedule with its job's defaults resolved."""
     return schedule_to_wire(record, _job(context, record.schedule.job))

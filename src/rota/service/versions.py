@@ -17,6 +17,9 @@ from rota.domain.zone import Gap as LocalGap
 from rota.domain.zone import Zone, resolve_local_time
 from rota.service.context import Actor, Context
 
+COUNTED_AHEAD = timedelta(days=100 * 365)
+"""How far ahead `max_occurrences` is counted."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedVersion:
@@ -60,7 +63,9 @@ def resolve_first_version(
     )
     before = effective_from - timedelta(seconds=1)
     if definition.max_occurrences is not None:
-        last = last_of(version, cadence, occurrences=definition.max_occurrences, after=before)
+        last = last_of(
+            version, cadence, occurrences=definition.max_occurrences, after=before, horizon=COUNTED_AHEAD
+        )
         version = replace(version, last_scheduled_at=last)
     cursor = cursor_at_first(version, cadence, after=before)
     if cursor.scheduled_at is None:

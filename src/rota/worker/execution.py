@@ -67,10 +67,12 @@ class ThreadedCalls:
         return stop_nothing
 
     def close(self) -> None:
-        for _ in self._threads:
+        threads, self._threads = self._threads, []
+        for _ in threads:
             self._waiting.put(None)
-        if self._loop is not None:
-            self._loop.close()
+        loop, self._loop = self._loop, None
+        if loop is not None:
+            loop.close()
 
     def _work(self) -> None:
         while (call := self._waiting.get()) is not None:

@@ -1,11 +1,20 @@
-"""The parts of an RRULE as a value, defaults of DTSTART filled in."""
+"""The parts of an RRULE as a value, and the measures of the calendar that its times lie in."""
 
 from dataclasses import dataclass
-from datetime import datetime, time
+from datetime import date, datetime, timedelta
 from enum import StrEnum
 
 BEGINNING = datetime(1, 1, 1)
 """Before every time of every rule."""
+INSTANT = timedelta(microseconds=1)
+
+LAST_YEAR = 9998
+"""The calendar ends here, so that no sum of days leaves it."""
+LAST_ORDINAL = date(LAST_YEAR, 12, 31).toordinal()
+
+CYCLE_YEARS = 400
+CYCLE_DAYS = 146_097
+"""The calendar repeats after so many years and days, which are whole weeks."""
 
 
 class Frequency(StrEnum):
@@ -47,11 +56,19 @@ class Rule:
     week_start: int = 0
 
     @property
-    def times(self) -> tuple[time, ...]:
-        """The times of day of a DAILY or coarser rule, in order."""
+    def minutes(self) -> tuple[int, ...]:
+        return self.by_minute or (self.dtstart.minute,)
+
+    @property
+    def seconds(self) -> tuple[int, ...]:
+        return self.by_second or (self.dtstart.second,)
+
+    @property
+    def clock_times(self) -> tuple[int, ...]:
+        """The times of day of a DAILY or coarser rule, in seconds from midnight, in order."""
         return tuple(
-            time(hour, minute, second)
-            for hour in sorted(self.by_hour or (self.dtstart.hour,))
-            for minute in sorted(self.by_minute or (self.dtstart.minute,))
-            for second in sorted(self.by_second or (self.dtstart.second,))
+            hour * 3600 + minute * 60 + second
+            for hour in self.by_hour or (self.dtstart.hour,)
+            for minute in self.minutes
+            for second in self.seconds
         )

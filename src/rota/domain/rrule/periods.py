@@ -1,240 +1,165 @@
-"""The periods of an RRULE by its FREQ: years, months, weeks, or slots of days.
+"""Rules whose times are chosen period by period: YEARLY, MONTHLY, and WEEKLY with BYMONTH and BYSETPOS.
 
-Each kind answers `next(after)`: it jumps to the period that holds `after`, takes the first time there that is later,
-and goes on by whole intervals until it finds one or the calendar ends. Times in a period are a product of days and times
-of day; BYSETPOS picks positions from it without writing it out.
+Periods are numbered, and every `interval`-th counts. `next(after)` jumps to the period that holds `after`, takes the
+first time there that is later, and goes on by whole intervals until it finds one, or has gone round the calendar in
+vain, or the calendar ends. The times of a period are a product of days and times of day; BYSETPOS picks positions from
+it without writing it out.
 """
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, timedelta
 from math import gcd
+from typing import Protocol
 
-from rota.domain.rrule.days import AllowedDays
-from rota.domain.rrule.parts import Frequency, Rule
-
-LAST_YEAR = 9998
-"""The calendar ends here, so that no sum of days leaves it."""
-
-LAST_ORDINAL = date(LAST_YEAR, 12, 31).toordinal()
+from rota.domain.rrule.days import PERIOD_KEYS, AllowedDays, Period
+from rota.domain.rrule.parts import CYCLE_DAYS, CYCLE_YEARS, INSTANT, LAST_ORDINAL, LAST_YEAR, Frequency, Rule
+from rota.domain.rrule.table import clock_of, picked
 
 
-class Calendar:
-    """YEARLY, MONTHLY and WEEKLY: periods of days, each with the rule's times of day."""
+class Periods(Protocol):
+    """One kind of period, numbered through the calendar."""
+
+    last: int
+    """The number of the last period."""
+    in_cycle: int
+    """How many a cycle of the calendar has."""
+    days_max: int
+    """How many allowed days a period can have."""
+
+    def number_of(self, day: date) -> int:
+        """The period that holds the day."""
+
+    def days_of(self, number: int) -> tuple[int, Sequence[int]]:
+        """The period's first day (ordinal) and its allowed days, as offsets from there."""
+
+
+class PeriodTimes:
+    """The times of such a rule, its days filled in, without COUNT and UNTIL."""
+
+    fills_every_hour = False
 
     def __init__(self, rule: Rule) -> None:
-        self._rule = rule
-        self._days = AllowedDays(rule)
-        self._times = rule.times
+        self._periods = _periods_of(rule)
+        self._clock_times = rule.clock_times
         self._positions = rule.by_set_position
-
-    @property
-    def is_possible(self) -> bool:
-        """False: no day is allowed, so a search would be in vain."""
-        return self._rule.frequency is Frequency.WEEKLY or self._days.is_possible
-
-    @property
-    def size_max(self) -> int:
-        """How many times a period has at most: what BYSETPOS chooses from."""
-        days = {Frequency.YEARLY: 366, Frequency.MONTHLY: 31}.get(
-            self._rule.frequency, len(self._rule.by_day)
-        )
-        return days * len(self._times)
-
-    def next(self, after: datetime) -> datetime | None:
-        """The first time later than `after`, not before DTSTART's period; None: no more."""
-        for days in self._periods_from(after):
-            found = first_in_product(days, self._times, self._positions, after=after)
-            if found is not None:
-                return found
-        return None
-
-    def _periods_from(self, after: datetime) -> Iterator[Sequence[int]]:
-        """The allowed days (ordinals) of the period that holds `after` and of those that follow."""
-        match self._rule.frequency:
-            case Frequency.YEARLY:
-                return self._years_from(after)
-            case Frequency.MONTHLY:
-                return self._months_from(after)
-            case _:
-                return self._weeks_from(after)
-
-    def _years_from(self, after: datetime) -> Iterator[Sequence[int]]:
-        start, interval = self._rule.dtstart.year, self._rule.interval
-        for year in range(start + (after.year - start) // interval * interval, LAST_YEAR + 1, interval):
-            first = date(year, 1, 1).toordinal()
-            yield [first + offset for offset in self._days.of_year(year)]
-
-    def _months_from(self, after: datetime) -> Iterator[Sequence[int]]:
-        start, interval = _month_index(self._rule.dtstart), self._rule.interval
-        index = start + (_month_index(after) - start) // interval * interval
-        for month in range(index, (LAST_YEAR + 1) * 12, interval):
-            year, number = divmod(month, 12)
-            new_year = date(year, 1, 1).toordinal()
-            low = date(year, number + 1, 1).toordinal() - new_year
-            high = 366 if number == 11 else date(year, number + 2, 1).toordinal() - new_year
-            days = self._days.of_year(year)
-            yield [new_year + offset for offset in days[bisect_left(days, low) : bisect_left(days, high)]]
-
-    def _weeks_from(self, after: datetime) -> Iterator[Sequence[int]]:
-        step = self._rule.interval * 7
-        start = _week_of(self._rule.dtstart, self._rule.week_start)
-        first = start + (after.toordinal() - start) // step * step
-        offsets = sorted({(wanted.weekday - self._rule.week_start) % 7 for wanted in self._rule.by_day})
-        months = frozenset(self._rule.by_month)
-        for week in range(first, LAST_ORDINAL + 1, step):
-            days = [week + offset for offset in offsets if 0 < week + offset <= LAST_ORDINAL]
-            yield [day for day in days if date.fromordinal(day).month in months] if months else days
-
-
-class Slots:
-    """DAILY, HOURLY and MINUTELY: equal slots, numbered from day 0, of which every `interval`-th counts.
-
-    A slot that counts must lie on an allowed day and be one of the allowed slots of a day; its times follow from the
-    finer BY parts.
-    """
-
-    def __init__(self, rule: Rule) -> None:
-        self._days = AllowedDays(rule)
+        self._start = self._periods.number_of(rule.dtstart)
         self._interval = rule.interval
-        self._positions = rule.by_set_position
-        self.per_day, self._allowed = _slots_of_day(rule)
-        start_day = rule.dtstart.toordinal()
-        self._first = start_day * self.per_day + _slot_at(rule.dtstart, self.per_day)
-        steps_a_year = 366 * self.per_day // rule.interval
-        self._goes_by_interval = rule.interval > self.per_day and steps_a_year < len(self._days.of_year(2024))
-        self._times = {slot: _times_of_slot(rule, slot, self.per_day) for slot in self._allowed}
-        self._by_residue: dict[int, list[int]] = {}
-        for slot in self._allowed:
-            self._by_residue.setdefault(slot % self._interval, []).append(slot)
+        # From then on the same periods of the calendar's cycle would be seen again.
+        self._reach = self._periods.in_cycle // gcd(self._periods.in_cycle, rule.interval) * rule.interval
+        self._before_start = rule.dtstart - INSTANT
+
+    def next(self, after: datetime) -> datetime | None:
+        """The first time later than `after`, which is at the earliest just before DTSTART; None: no more."""
+        day, clock, count = after.toordinal(), clock_of(after), len(self._clock_times)
+        start, interval, days_of = self._start, self._interval, self._periods.days_of
+        number = start + (self._periods.number_of(after) - start) // interval * interval
+        for period in range(number, min(number + self._reach, self._periods.last) + 1, interval):
+            first, offsets = days_of(period)
+            place = bisect_left(offsets, day - first)
+            passed = place * count
+            if place < len(offsets) and first + offsets[place] == day:
+                passed += bisect_right(self._clock_times, clock)
+            index = self._index_from(passed, len(offsets) * count)
+            if index is not None:
+                place, index = divmod(index, count)
+                return datetime.fromordinal(first + offsets[place]) + timedelta(
+                    seconds=self._clock_times[index]
+                )
+        return None
 
     @property
     def is_possible(self) -> bool:
-        """False: no day is allowed, or the interval meets no allowed slot of any day; a search would be in vain."""
-        divisor = gcd(self.per_day, self._interval)
-        return self._days.is_possible and any((slot - self._first) % divisor == 0 for slot in self._allowed)
+        """There is a time before the calendar ends."""
+        times_max = self._periods.days_max * len(self._clock_times)
+        if all(abs(position) > times_max for position in self._positions or (1,)):
+            return False
+        return self.next(self._before_start) is not None
 
-    @property
-    def size_max(self) -> int:
-        """How many times a slot has at most: what BYSETPOS chooses from."""
-        return max(map(len, self._times.values()))
+    def shares(self, period: Period) -> bool:
+        """Two of the times lie in one such period."""
+        if period == "day" and not self._positions:
+            return len(self._clock_times) > 1
+        key = PERIOD_KEYS[period]
+        previous = None
+        for day in self._days_of_round():
+            current = key(day)
+            if current == previous:
+                return True
+            previous = current
+        return False
 
-    @property
-    def slots_per_day_max(self) -> int:
-        return max(map(len, self._by_residue.values()))
+    def _days_of_round(self) -> Iterator[int]:
+        """The days of the times while calendar and interval go round together once, each as often as it has times."""
+        count = len(self._clock_times)
+        end = min(self._start + self._reach, self._periods.last)
+        for period in range(self._start, end + 1, self._interval):
+            first, offsets = self._periods.days_of(period)
+            for index in picked(len(offsets) * count, self._positions) if offsets else ():
+                yield first + offsets[index // count]
 
-    def next(self, after: datetime) -> datetime | None:
-        """The first time later than `after`, not before DTSTART's slot; None: no more."""
-        start = max(after.toordinal() * self.per_day + _slot_at(after, self.per_day), self._first)
-        for day, slots in self._slots_from(start):
-            for slot in slots:
-                found = first_in_product((day,), self._times[slot], self._positions, after=after)
-                if found is not None:
-                    return found
-        return None
-
-    def _slots_from(self, start: int) -> Iterator[tuple[int, Sequence[int]]]:
-        """By the way that has fewer steps a year."""
-        return self._by_interval(start) if self._goes_by_interval else self._by_day(start)
-
-    def _by_interval(self, start: int) -> Iterator[tuple[int, Sequence[int]]]:
-        """At most one slot a day counts: from each to the next."""
-        index = self._first + -((self._first - start) // self._interval) * self._interval
-        allowed = frozenset(self._allowed)
-        for number in range(index, (LAST_ORDINAL + 1) * self.per_day, self._interval):
-            day, slot = divmod(number, self.per_day)
-            if slot in allowed and (self._days.allows_all or self._allows(day)):
-                yield day, (slot,)
-
-    def _by_day(self, start: int) -> Iterator[tuple[int, Sequence[int]]]:
-        """Every allowed day, and on it the slots that the interval meets."""
-        first_day, first_slot = divmod(start, self.per_day)
-        for day in self._days_from(first_day):
-            residue = (self._first - day * self.per_day) % self._interval
-            slots = self._by_residue.get(residue)
-            if slots is None:
-                continue
-            yield day, slots[bisect_left(slots, first_slot) :] if day == first_day else slots
-
-    def _days_from(self, first_day: int) -> Iterator[int]:
-        if self._days.allows_all:
-            yield from range(first_day, LAST_ORDINAL + 1)
-            return
-        for year in range(date.fromordinal(first_day).year, LAST_YEAR + 1):
-            new_year = date(year, 1, 1).toordinal()
-            days = self._days.of_year(year)
-            for offset in days[bisect_left(days, first_day - new_year) :]:
-                yield new_year + offset
-
-    def _allows(self, day: int) -> bool:
-        year = date.fromordinal(day).year
-        days = self._days.of_year(year)
-        offset = day - date(year, 1, 1).toordinal()
-        place = bisect_left(days, offset)
-        return place < len(days) and days[place] == offset
+    def _index_from(self, low: int, size: int) -> int | None:
+        """Of so many times of a period, the first at one of the positions that is not before `low`."""
+        if not self._positions:
+            return low if low < size else None
+        return next((index for index in picked(size, self._positions) if index >= low), None)
 
 
-def engine_of(rule: Rule) -> Calendar | Slots:
-    """The engine of a rule whose days are filled in."""
-    if rule.frequency in {Frequency.DAILY, Frequency.HOURLY, Frequency.MINUTELY}:
-        return Slots(rule)
-    return Calendar(rule)
+class _Years:
+    last = LAST_YEAR
+    in_cycle = CYCLE_YEARS
+    days_max = 366
+
+    def __init__(self, rule: Rule) -> None:
+        self._days = AllowedDays(rule)
+
+    def number_of(self, day: date) -> int:
+        return day.year
+
+    def days_of(self, number: int) -> tuple[int, Sequence[int]]:
+        return date(number, 1, 1).toordinal(), self._days.of_year(number).of_year
 
 
-def first_in_product(
-    days: Sequence[int], times: Sequence[time], positions: Sequence[int], *, after: datetime
-) -> datetime | None:
-    """The first (day, time) later than `after` among those at `positions` (1: the first, -1: the last; empty: all)."""
-    if not days:
-        return None
-    day = after.toordinal()
-    # How many of the product lie at or before `after`.
-    passed = bisect_left(days, day) * len(times)
-    if passed < len(days) * len(times) and days[passed // len(times)] == day:
-        passed += bisect_right(times, after.time())
-    size = len(days) * len(times)
-    if not positions:
-        return _at(days, times, passed) if passed < size else None
-    indexes = {position - 1 if position > 0 else size + position for position in positions}
-    later = [index for index in indexes if passed <= index < size]
-    return _at(days, times, min(later)) if later else None
+class _Months:
+    last = LAST_YEAR * 12 + 11
+    in_cycle = CYCLE_YEARS * 12
+    days_max = 31
+
+    def __init__(self, rule: Rule) -> None:
+        self._days = AllowedDays(rule)
+
+    def number_of(self, day: date) -> int:
+        return day.year * 12 + day.month - 1
+
+    def days_of(self, number: int) -> tuple[int, Sequence[int]]:
+        year, month = divmod(number, 12)
+        return date(year, month + 1, 1).toordinal(), self._days.of_year(year).of_months[month]
 
 
-def _at(days: Sequence[int], times: Sequence[time], index: int) -> datetime:
-    place, number = divmod(index, len(times))
-    return datetime.combine(date.fromordinal(days[place]), times[number])
+class _Weeks:
+    in_cycle = CYCLE_DAYS // 7
+
+    def __init__(self, rule: Rule) -> None:
+        # Ordinal 1 is a Monday.
+        self._first = 1 + rule.week_start
+        self._offsets = sorted((wanted.weekday - rule.week_start) % 7 for wanted in rule.by_day)
+        self._months = frozenset(rule.by_month)
+        self.days_max = len(self._offsets)
+        # The last week of the calendar may be cut: it is left out.
+        self.last = (LAST_ORDINAL - self._first) // 7 - 1
+
+    def number_of(self, day: date) -> int:
+        return (day.toordinal() - self._first) // 7
+
+    def days_of(self, number: int) -> tuple[int, Sequence[int]]:
+        first = number * 7 + self._first
+        low, high = (date.fromordinal(first + n).month for n in (self._offsets[0], self._offsets[-1]))
+        if low == high:
+            return first, self._offsets if low in self._months else ()
+        return first, [n for n in self._offsets if date.fromordinal(first + n).month in self._months]
 
 
-def _slots_of_day(rule: Rule) -> tuple[int, tuple[int, ...]]:
-    """How many slots a day has, and which of them the BY parts allow."""
-    hours = sorted(rule.by_hour) or range(24)
-    match rule.frequency:
-        case Frequency.DAILY:
-            return 1, (0,)
-        case Frequency.HOURLY:
-            return 24, tuple(hours)
-        case _:
-            minutes = sorted(rule.by_minute) or range(60)
-            return 1440, tuple(hour * 60 + minute for hour in hours for minute in minutes)
-
-
-def _slot_at(local: datetime, per_day: int) -> int:
-    return (local.hour * 60 + local.minute) * per_day // 1440
-
-
-def _times_of_slot(rule: Rule, slot: int, per_day: int) -> tuple[time, ...]:
-    if per_day == 1:
-        return rule.times
-    seconds = sorted(rule.by_second or (rule.dtstart.second,))
-    if per_day == 24:
-        minutes = sorted(rule.by_minute or (rule.dtstart.minute,))
-        return tuple(time(slot, minute, second) for minute in minutes for second in seconds)
-    return tuple(time(slot // 60, slot % 60, second) for second in seconds)
-
-
-def _month_index(local: datetime) -> int:
-    return local.year * 12 + local.month - 1
-
-
-def _week_of(local: datetime, week_start: int) -> int:
-    return (local - timedelta(days=(local.weekday() - week_start) % 7)).toordinal()
+def _periods_of(rule: Rule) -> Periods:
+    if rule.frequency is Frequency.YEARLY:
+        return _Years(rule)
+    return _Months(rule) if rule.frequency is Frequency.MONTHLY else _Weeks(rule)

@@ -1,8 +1,7 @@
 """The parts of an RRULE line: each read by its own rule, then judged together."""
 
 import re
-from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from rota.domain.errors import InvalidExpression
@@ -11,23 +10,44 @@ from rota.domain.rrule.parts import Frequency, Rule, Weekday
 COUNT_MAX = 10_000
 INTERVAL_MAX = 1_000_000
 WEEKDAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
-NUMBER_LENGTH_MAX = 7
+BLANKS = " \t"
 
-_NUMBER = re.compile(r"[+-]?\d{1,7}", re.ASCII)
+_NAME = re.compile(r"[A-Z0-9-]{1,40}", re.ASCII | re.IGNORECASE)
 _DAY = re.compile(r"([+-]?\d{1,2})?(MO|TU|WE|TH|FR|SA|SU)", re.ASCII)
 _UNTIL = re.compile(r"(\d{4})(\d{2})(\d{2})T(\d{2})(\d{2})(\d{2})(Z?)", re.ASCII)
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Numbers:
+    """What a part's numbers may be: `low` to `high`, and where they are counted from the end too, minus those."""
+
+    field: str
+    """The field of `Rule`."""
+    low: int
+    high: int
+    is_signed: bool = False
+
+    def read(self, text: str) -> int | None:
+        """None for what the RFC's grammar or the range does not allow: no sign but where one means something."""
+        sign, digits = (text[:1], text[1:]) if self.is_signed and text[:1] in {"+", "-"} else ("", text)
+        is_number = digits.isascii() and digits.isdecimal() and len(digits) <= len(str(self.high))
+        if not is_number or not self.low <= int(digits) <= self.high:
+            return None
+        return int(sign + digits)
+
+
 LISTS = {
-    "BYMONTH": ("by_month", range(1, 13)),
-    "BYWEEKNO": ("by_week_number", [*range(-53, 0), *range(1, 54)]),
-    "BYYEARDAY": ("by_year_day", [*range(-366, 0), *range(1, 367)]),
-    "BYMONTHDAY": ("by_month_day", [*range(-31, 0), *range(1, 32)]),
-    "BYHOUR": ("by_hour", range(24)),
-    "BYMINUTE": ("by_minute", range(60)),
-    "BYSECOND": ("by_second", range(60)),
-    "BYSETPOS": ("by_set_position", [*range(-366, 0), *range(1, 367)]),
+    "BYMONTH": Numbers(field="by_month", low=1, high=12),
+    "BYWEEKNO": Numbers(field="by_week_number", low=1, high=53, is_signed=True),
+    "BYYEARDAY": Numbers(field="by_year_day", low=1, high=366, is_signed=True),
+    "BYMONTHDAY": Numbers(field="by_month_day", low=1, high=31, is_signed=True),
+    "BYHOUR": Numbers(field="by_hour", low=0, high=23),
+    "BYMINUTE": Numbers(field="by_minute", low=0, high=59),
+    "BYSECOND": Numbers(field="by_second", low=0, high=59),
+    "BYSETPOS": Numbers(field="by_set_position", low=1, high=366, is_signed=True),
 }
-"""Each list part: the field of `Rule`, and the numbers allowed."""
+_INTERVAL = Numbers(field="interval", low=1, high=INTERVAL_MAX)
+_COUNT = Numbers(field="count", low=1, high=COUNT_MAX)
 
 
 def parse_rule(text: str, *, dtstart: datetime) -> Rule:
@@ -69,44 +89,53 @@ def format_rule(rule: Rule) -> str:
     if rule.count is not None:
         parts.append(f"COUNT={rule.count}")
     if rule.until is not None:
-        parts.append(f"UNTIL={rule.until:%Y%m%dT%H%M%S}" + ("Z" if rule.until.tzinfo else ""))
-    for name, (field, _) in LISTS.items():
-        if name == "BYSETPOS":
-            continue
-        numbers: tuple[int, ...] = getattr(rule, field)
-        if numbers:
-            parts.append(f"{name}={','.join(map(str, numbers))}")
+        # `%Y` would write the year 987 with three digits.
+        parts.append(f"UNTIL={rule.until.year:04d}{rule.until:%m%dT%H%M%S}{'Z' if rule.until.tzinfo else ''}")
     if rule.by_day:
         parts.append(f"BYDAY={','.join(map(_format_day, rule.by_day))}")
-    if rule.by_set_position:
-        parts.append(f"BYSETPOS={','.join(map(str, rule.by_set_position))}")
+    for name, allowed in LISTS.items():
+        numbers: tuple[int, ...] = getattr(rule, allowed.field)
+        if numbers:
+            parts.append(f"{name}={','.join(map(str, numbers))}")
     if rule.week_start:
         parts.append(f"WKST={WEEKDAYS[rule.week_start]}")
     return ";".join(parts)
 
 
+def clean_name(text: str, *, otherwise: str) -> str:
+    """A name in capitals. `InvalidExpression` with the part `otherwise` for what cannot be one."""
+    name = text.strip(BLANKS)
+    if _NAME.fullmatch(name) is None:
+        raise InvalidExpression(otherwise, f"{name[:40]!r} is not a name")
+    return name.upper()
+
+
 def _split(text: str) -> dict[str, str]:
     parts: dict[str, str] = {}
     for piece in text.split(";"):
-        name, equals, value = piece.partition("=")
-        name = name.strip().upper()
-        if not equals or not value:
-            raise InvalidExpression(name[:40] or "RRULE", "a rule part is NAME=VALUE")
+        left, equals, value = piece.partition("=")
+        if not equals:
+            raise InvalidExpression("RRULE", f"{piece[:40]!r} is not a rule part NAME=VALUE")
+        name = clean_name(left, otherwise="RRULE")
         if name in parts:
-            raise InvalidExpression(name[:40], "the part stands twice; keep one")
-        parts[name] = value.strip().upper()
+            raise InvalidExpression(name, "the part stands twice; keep one")
+        value = value.strip(BLANKS)
+        if not value or not value.isascii():
+            # The capital of a letter beyond ASCII may lie within: that of a long s is S.
+            raise InvalidExpression(name, "give it a value, of ASCII letters and digits")
+        parts[name] = value.upper()
     return parts
 
 
 def _with_part(rule: Rule, name: str, value: str) -> Rule:
     if name in LISTS:
-        field, allowed = LISTS[name]
-        numbers = tuple(sorted({_number(name, part, allowed.__contains__) for part in value.split(",")}))
+        allowed = LISTS[name]
+        numbers = tuple(sorted({_number(name, part, allowed) for part in value.split(",")}))
         # The field names are those of `Rule`, checked by the table's test.
-        return replace(rule, **{field: numbers})  # type: ignore[arg-type]
+        return replace(rule, **{allowed.field: numbers})  # type: ignore[arg-type]
     match name:
         case "INTERVAL":
-            return replace(rule, interval=_number(name, value, lambda n: 1 <= n <= INTERVAL_MAX))
+            return replace(rule, interval=_number(name, value, _INTERVAL))
         case "COUNT":
             return replace(rule, count=_count(value))
         case "UNTIL":
@@ -121,7 +150,7 @@ def _with_part(rule: Rule, name: str, value: str) -> Rule:
         case "RSCALE" | "SKIP":
             raise InvalidExpression(name, "only the Gregorian calendar of RFC 5545 is read; leave it out")
         case _:
-            raise InvalidExpression(name[:40], "RFC 5545 has no such rule part; leave it out")
+            raise InvalidExpression(name, "RFC 5545 has no such rule part; leave it out")
 
 
 def _frequency(value: str) -> Frequency:
@@ -133,17 +162,20 @@ def _frequency(value: str) -> Frequency:
         raise InvalidExpression("FREQ", f"give one of {', '.join(Frequency)}") from None
 
 
-def _number(name: str, text: str, is_allowed: Callable[[int], object]) -> int:
-    if _NUMBER.fullmatch(text) is None or not is_allowed(int(text)):
-        raise InvalidExpression(name, f"{text[:20]!r} is not allowed here (RFC 5545, section 3.3.10)")
-    return int(text)
+def _number(name: str, text: str, allowed: Numbers) -> int:
+    number = allowed.read(text)
+    if number is None:
+        ranges = f"{allowed.low} to {allowed.high}"
+        if allowed.is_signed:
+            ranges += f" or -{allowed.high} to -{allowed.low}"
+        raise InvalidExpression(name, f"{text[:20]!r} is not a number from {ranges}")
+    return number
 
 
 def _count(value: str) -> int:
-    count = _number("COUNT", value, lambda number: number >= 1)
-    if count > COUNT_MAX:
+    if value.isdecimal() and int(value[:9]) > COUNT_MAX:
         raise InvalidExpression("COUNT", f"at most {COUNT_MAX} are counted; give UNTIL for a longer series")
-    return count
+    return _number("COUNT", value, _COUNT)
 
 
 def _until(value: str) -> datetime:

@@ -4,9 +4,13 @@ SQLite, shared by several processes: a write-ahead log, so that readers and the 
 `synchronous=FULL`, so that a commit survives a loss of power; writers begin IMMEDIATE, for a deferred transaction that
 reads before it writes fails at once when another writer was faster, whatever the timeout. The writers of a process
 queue at a pool of one connection, which is fairer than SQLite's polling for the lock.
+
+The driver is the standard library's, though wheels of others bring a newer SQLite. Two SQLite libraries in one process
+do not see each other's locks, and the first to close takes the write-ahead log away from the other, whose commits are
+then lost: so it has to be the one with which handlers, tests and consoles look into the same file.
 """
 
-import importlib
+import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import timedelta
@@ -113,11 +117,8 @@ def is_unique_violation(error: IntegrityError) -> bool:
 
 
 def sqlite_driver() -> ModuleType:
-    """`pysqlite3` where there is a wheel of it, for its SQLite is newer; else the module of the standard library."""
-    try:
-        return importlib.import_module("pysqlite3")
-    except ImportError:
-        return importlib.import_module("sqlite3")
+    """The module through which Rota uses SQLite; the reason for it is at the top of this file."""
+    return sqlite3
 
 
 def _sqlite_engine(

@@ -194,7 +194,7 @@ def run_values(run: Run) -> Values:
         "scheduled_at": cells.millis(run.scheduled_at),
         "due_at": cells.millis(run.due_at),
         "named_local": cells.millis(run.named_local.replace(tzinfo=UTC)),
-        "offset_seconds": run.offset.days * 86_400 + run.offset.seconds,
+        "offset_seconds": run.offset.seconds,
         "period_key": run.period_key,
         "origin": run.origin,
         "job": run.job,
@@ -244,6 +244,18 @@ def to_run(row: RowMapping) -> Run:
     )
 
 
+def skip_values(skip: Skip) -> Values:
+    return {
+        "schedule_id": skip.schedule_id,
+        "from_at": cells.millis(skip.from_),
+        "version": skip.version,
+        "reason": skip.reason,
+        "until_at": cells.millis(skip.until),
+        "count": skip.count,
+        "note": skip.note,
+    }
+
+
 def to_skip(row: RowMapping) -> Skip:
     return Skip(
         schedule_id=ScheduleId(cells.text(row["schedule_id"])),
@@ -254,6 +266,21 @@ def to_skip(row: RowMapping) -> Skip:
         reason=cast("SkipReason", row["reason"]),
         note=cells.text_or_none(row["note"]),
     )
+
+
+def attempt_values(attempt: Attempt, *, partition: int) -> Values:
+    """`partition` is its run's."""
+    return {
+        "run_id": attempt.run_id,
+        "number": attempt.number,
+        "worker": attempt.worker,
+        "partition": partition,
+        "opened_at": cells.millis(attempt.opened_at),
+        "lease_expires_at": cells.millis(attempt.lease_expires_at),
+        "finished_at": cells.millis_or_none(attempt.finished_at),
+        "outcome": None if attempt.outcome is None else attempt.outcome.value,
+        "error": attempt.error,
+    }
 
 
 def to_attempt(row: RowMapping) -> Attempt:

@@ -1,4 +1,4 @@
-"""Skips in SQL: ranges of the same schedule, version and reason that touch are one row, so a long backlog stays small."""
+"""Skips in SQL: ranges of one schedule, version and reason that touch are one row, so a long backlog stays small."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -36,7 +36,7 @@ def write_skips(connection: Connection, written: Sequence[Skip]) -> None:
                 lengthened[_place(skip, touched.stored_until)] = touched
         ends[_place(skip, cells.millis(skip.until))] = touched
     _LENGTHEN.change_each(connection, [_length_values(range_) for range_ in lengthened.values()])
-    _WRITE.execute(connection, [_skip_values(range_.skip) for range_ in made])
+    _WRITE.execute(connection, [rows.skip_values(range_.skip) for range_ in made])
 
 
 @dataclass(slots=True, kw_only=True)
@@ -77,18 +77,6 @@ def _place_values(places: Sequence[_Place]) -> rows.Values:
         f"{name}_{number}": value
         for number, place in enumerate(places)
         for name, value in zip(("schedule_id", "version", "reason", "until_at"), place, strict=True)
-    }
-
-
-def _skip_values(skip: Skip) -> rows.Values:
-    return {
-        "schedule_id": skip.schedule_id,
-        "from_at": cells.millis(skip.from_),
-        "version": skip.version,
-        "reason": skip.reason,
-        "until_at": cells.millis(skip.until),
-        "count": skip.count,
-        "note": skip.note,
     }
 
 

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, RowMapping, bindparam, insert, select, update
 
-from rota.domain.run import Run, RunEvent, RunState, next_state
+from rota.domain.run import Attempt, Run, RunEvent, RunState, next_state
 from rota.store.port import Delivery, Heartbeat, HeartbeatOutcome, OpenedAttempt
 from rota.store.sql import cells, rows
 from rota.store.sql.batches import Part
@@ -107,19 +107,19 @@ def _write_openings(
     _WRITE_ATTEMPT.execute(
         connection,
         [
-            {
-                "run_id": start.run.run_id,
-                "number": start.run.attempt,
-                "worker": worker,
-                "partition": start.run.partition,
-                "opened_at": cells.millis(now),
-                "lease_expires_at": cells.millis(now + start.job.lease),
-                "finished_at": None,
-                "outcome": None,
-                "error": None,
-            }
+            rows.attempt_values(_attempt_of(start, worker, now=now), partition=start.run.partition)
             for start in opened
         ],
+    )
+
+
+def _attempt_of(opened: OpenedAttempt, worker: str, *, now: datetime) -> Attempt:
+    return Attempt(
+        run_id=opened.run.run_id,
+        number=opened.run.attempt,
+        worker=worker,
+        opened_at=now,
+        lease_expires_at=now + opened.job.lease,
     )
 
 

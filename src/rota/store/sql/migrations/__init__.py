@@ -59,8 +59,8 @@ def bring_up_to_date(database: Database) -> None:
 def upgrade(connection: Connection, *, to: str = HEAD) -> None:
     """Runs the revisions after the database's own, up to and with `to`."""
     # Imported here: it takes most of a second, which only the first start of a new version has to spend.
-    from alembic import command  # noqa: PLC0415
-    from alembic.config import Config  # noqa: PLC0415
+    from alembic import command  # noqa: PLC0415 - see above
+    from alembic.config import Config  # noqa: PLC0415 - see above
 
     config = Config(attributes={"connection": connection})
     config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))

@@ -1,0 +1,112 @@
+"""The tables as the code describes them, as the revisions make them, and as an opened database has them."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import Connection
+
+from rota.domain.admission import SkipReason
+from rota.domain.run import AttemptOutcome, Origin, RunState
+from rota.domain.schedule import ScheduleStatus
+from rota.store.port import StoreUnavailable
+from rota.store.sql import migrations, open_sql_store
+from rota.store.sql.engine import Database
+from rota.store.sql.migrations import HEAD, REVISIONS, upgrade
+from rota.store.sql.schema import metadata
+from tests.store.raw import execute
+
+
+@pytest.fixture
+def migrated(tmp_path: Path) -> Iterator[Database]:
+    """A database whose tables the revisions made, one after the other."""
+    database = Database(tmp_path / "migrated.db")
+    with database.writing() as connection:
+        for revision in REVISIONS:
+            upgrade(connection, to=revision)
+    yield database
+    database.close()
+
+
+def test_the_revisions_make_what_the_code_describes(migrated: Database) -> None:
+    with migrated.reading() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+
+
+def test_a_new_database_is_the_same_as_a_migrated_one(migrated: Database, path: Path) -> None:
+    statement = "SELECT name, sql FROM sqlite_master ORDER BY name"
+    with migrated.reading() as connection:
+        made_by_revisions = [tuple(row) for row in connection.exec_driver_sql(statement)]
+    assert execute(path, statement) == made_by_revisions
+    assert execute(path, "SELECT version_num FROM alembic_version") == [(HEAD,)]
+
+
+def test_every_revision_is_known() -> None:
+    files = sorted(Path(migrations.__file__).parent.glob("versions/[0-9]*.py"))
+    assert [file.name.partition("_")[0] for file in files] == list(REVISIONS)
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "names"),
+    [
+        ("schedules", "status", ScheduleStatus),
+        ("runs", "state", RunState),
+        ("runs", "origin", get_args(Origin)),
+        ("attempts", "outcome", AttemptOutcome),
+        ("skips", "reason", get_args(SkipReason)),
+    ],
+)
+def test_a_check_lists_the_names_of_its_enum(
+    migrated: Database, table: str, column: str, names: Iterable[StrEnum | str]
+) -> None:
+    with migrated.reading() as connection:
+        statement = f"SELECT sql FROM sqlite_master WHERE name = '{table}'"
+        sql = connection.exec_driver_sql(statement).scalar_one()
+    assert re.findall(rf"\b{column} = '(\w+)'", sql) == [str(name) for name in names]
+
+
+def test_a_database_of_a_newer_version_is_refused_and_left_alone(path: Path) -> None:
+    execute(path, "UPDATE alembic_version SET version_num = '9999'")
+    with pytest.raises(StoreUnavailable, match=r"newer Rota \(revision 9999"):
+        open_sql_store(str(path))
+    assert execute(path, "SELECT version_num FROM alembic_version") == [("9999",)]
+
+
+def test_a_revision_that_is_behind_is_upgraded(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    upgraded: list[str] = []
+    monkeypatch.setattr(migrations, "HEAD", "0002")
+    monkeypatch.setattr(migrations, "upgrade", lambda connection: upgraded.append(str(connection.engine.url)))
+    open_sql_store(str(path)).close()
+    assert upgraded == [f"sqlite:///{tmp_path / 'rota.db'}"]
+
+
+def test_what_fails_on_the_way_leaves_no_table(tmp_path: Path) -> None:
+    database = Database(tmp_path / "rota.db")
+    with pytest.raises(StoreUnavailable, match="no such table"), database.writing() as connection:
+        _upgrade_and_fail(connection)
+    database.close()
+    assert execute(tmp_path / "rota.db", "SELECT name FROM sqlite_master") == []
+
+
+def test_alembic_is_not_imported_where_nothing_is_to_be_migrated(tmp_path: Path) -> None:
+    script = (
+        "import sys; from rota.store.sql import open_sql_store;"
+        "open_sql_store(sys.argv[1]).close(); open_sql_store(sys.argv[1]).close();"
+        "sys.exit('alembic' in sys.modules)"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path / "rota.db")]
+    assert subprocess.run(command, check=False).returncode == 0
+
+
+def _upgrade_and_fail(connection: Connection) -> None:
+    upgrade(connection)
+    connection.exec_driver_sql("INSERT INTO none VALUES (1)")
