@@ -23,8 +23,13 @@ def configure_logging(*, level: str, log_format: str) -> None:
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-        cache_logger_on_first_use=True,
+        cache_logger_on_first_use=False,
     )
+
+
+# A program that uses Rota as a library may configure structlog for itself, before or after; this stands in for none.
+if not structlog.is_configured():
+    configure_logging(level="info", log_format="console")
 
 
 def get_logger(room: str) -> structlog.typing.FilteringBoundLogger:

@@ -5,9 +5,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from rota.domain.admission import Skip
+from rota.domain.cadence import Cadence
+from rota.domain.errors import ZoneRulesDiffer
 from rota.domain.identity import ScheduleId
 from rota.domain.run import Run, RunState
-from rota.domain.schedule import ScheduleStatus
+from rota.domain.schedule import ScheduleStatus, Version
 from rota.service.context import Context
 from rota.service.schedules import end_schedule, pause_schedule, resume_schedule, show_schedule
 from rota.store.port import Fence, RunFilter
@@ -245,6 +247,23 @@ def test_a_machine_that_was_suspended_has_not_leapt(
     dispatcher.step(clock.now())
     clock.advance(timedelta(hours=8))
     assert work_off(dispatcher, clock.now()) == 1
+
+
+def test_a_schedule_that_may_not_be_computed_here_waits_and_is_no_busy_loop(
+    context: Context, new_dispatcher: NewDispatcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(context, "elsewhere", "* * * * *", timezone="Europe/Paris")
+
+    def refuse(version: Version) -> Cadence:
+        raise ZoneRulesDiffer(f"The rules of {version.definition.timezone} differ.")
+
+    monkeypatch.setattr(context.cadences, "of_version", refuse)
+    dispatcher = new_dispatcher("a")
+    work_off(dispatcher, START + MINUTE)
+    assert dispatcher.step(START + MINUTE).wake_at == START + MINUTE + SECOND
+    assert show_schedule(context, "elsewhere")["status"] == "active"
+    monkeypatch.undo()
+    assert work_off(dispatcher, START + MINUTE) == 1
 
 
 def test_checkpoints_tell_how_far_a_partition_has_admitted_everything(

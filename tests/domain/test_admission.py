@@ -189,15 +189,24 @@ def test_a_clock_behind_the_cursor_plans_nothing_again() -> None:
     assert (planned.runs, planned.skips) == ((), ())
 
 
+@pytest.mark.parametrize("milliseconds", [0, 1, 250, 999])
+def test_a_resume_within_a_second_is_planned_like_any_other(milliseconds: int) -> None:
+    resumed_at = TEN + 10 * MINUTE + timedelta(milliseconds=milliseconds)
+    pause = Suspension(from_=TEN + MINUTE + 30 * SECOND, until=resumed_at, reason="paused")
+    planned = plan_all(due_since(TEN + MINUTE, LatestOnly(), suspensions=(pause,)), now=resumed_at)
+    expected = [TEN + MINUTE] if milliseconds else [TEN + 10 * MINUTE]
+    assert expected == run_instants(planned)
+
+
 policies = st.one_of(
     st.builds(CatchUpAll, max_age=st.none() | st.timedeltas(timedelta(0), timedelta(hours=2))),
     st.builds(LatestOnly, grace=st.timedeltas(timedelta(0), timedelta(minutes=30))),
     st.builds(Expire, deadline=st.timedeltas(timedelta(0), timedelta(hours=2))),
 )
-windows = st.tuples(st.integers(0, 200), st.integers(0, 60), st.booleans()).map(
+windows = st.tuples(st.integers(0, 200_000), st.integers(0, 3_600_000), st.booleans()).map(
     lambda part: Suspension(
-        from_=TEN + part[0] * MINUTE,
-        until=TEN + (part[0] + part[1]) * MINUTE,
+        from_=TEN + timedelta(seconds=part[0] / 10),
+        until=TEN + timedelta(seconds=part[0] / 10, milliseconds=part[1]),
         reason="paused",
         apply_overdue=part[2],
     )

@@ -16,7 +16,7 @@ from rota.store.sql import SqlStore, open_sql_store, rows
 from rota.store.sql.prepared import Prepared
 from rota.store.sql.schema import jobs, runs
 from tests.contract.builders import DAY, NINE, admission, new_schedule, run_at, skip_at
-from tests.contract.steps import create, hold
+from tests.contract.steps import create, hold, record_of
 from tests.store.raw import connect, execute
 
 WRITERS = 4
@@ -77,6 +77,7 @@ def test_a_batch_in_which_a_key_is_used_is_written_but_for_that_element(path: Pa
     assert outcomes == [admitted, admitted, key_used, admitted]
     assert execute(path, "SELECT schedule_id FROM skips ORDER BY 1") == [("s0",), ("s1",), ("s3",)]
     assert execute(path, "SELECT count(*) FROM outbox") == [(3,)]
+    assert record_of(store, schedules[2]).schedule == schedules[2]
 
 
 def test_a_conditional_write_that_finds_another_state_gives_up_its_transaction(store: SqlStore) -> None:

@@ -1,5 +1,6 @@
 """Opening a SQL store: addresses, refusals that say what to do, and what a connection is set to."""
 
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -11,9 +12,11 @@ import pytest
 from rota.domain.job import Job
 from rota.store.port import StoreUnavailable
 from rota.store.sql import SqlStore, open_sql_store
+from rota.store.sql.engine import switched_mode
 from tests.contract.builders import NINE
 from tests.store.raw import connect, execute
 
+SWITCH = "PRAGMA journal_mode=WAL"
 IMPATIENT = timedelta(milliseconds=20)
 
 
@@ -131,6 +134,27 @@ def test_a_look_into_the_file_by_the_standard_module_loses_no_commit(store: SqlS
     store.commit_job(Job(name="report"), now=NINE)
     script = "import sqlite3, sys; sys.exit(len(sqlite3.connect(sys.argv[1]).execute('SELECT * FROM jobs').fetchall()))"
     assert subprocess.run([sys.executable, "-c", script, str(path)], check=False).returncode == 2
+
+
+def test_a_switch_to_the_log_is_tried_again_after_that_of_another_process() -> None:
+    cursor = BusyCursor()
+    assert switched_mode(cursor) == "wal"
+    assert cursor.executed == [SWITCH, "BEGIN IMMEDIATE", "ROLLBACK", SWITCH]
+
+
+class BusyCursor:
+    """A cursor whose first switch of the journal meets another one."""
+
+    def __init__(self) -> None:
+        self.executed: list[str] = []
+
+    def execute(self, statement: str) -> None:
+        self.executed.append(statement)
+        if self.executed == [SWITCH]:
+            raise sqlite3.OperationalError("database is locked")
+
+    def fetchone(self) -> tuple[str]:
+        return ("wal",)
 
 
 def test_threads_may_open_a_new_database_at_once(tmp_path: Path) -> None:

@@ -4,14 +4,9 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime, timedelta
 from types import FrameType
 
-from rota.cadences import Cadences
-from rota.clock import Clock
-from rota.dispatch.dispatcher import Dispatcher, StepReport
 from rota.domain.errors import RotaError
-from rota.store.port import Store
 
 STOPPING = (signal.SIGINT, signal.SIGTERM)
 
@@ -21,33 +16,6 @@ Loop = Callable[[threading.Event, threading.Event], None]
 
 class LoopFailed(RotaError):
     """A loop ended on an error that is a defect and stands on standard error; the others were stopped too."""
-
-
-class AnnouncingDispatcher(Dispatcher):
-    """A dispatcher that says when it queued something, so that a worker beside it need not poll."""
-
-    def __init__(
-        self,
-        store: Store,
-        *,
-        announce: Callable[[], None],
-        cadences: Cadences,
-        clock: Clock,
-        owner: str,
-        lease: timedelta,
-        poll: timedelta,
-        page: int,
-    ) -> None:
-        super().__init__(
-            store, cadences=cadences, clock=clock, owner=owner, lease=lease, poll=poll, page=page
-        )
-        self._announce = announce
-
-    def step(self, now: datetime) -> StepReport:
-        report = super().step(now)
-        if report.admitted or report.recovered:
-            self._announce()
-        return report
 
 
 def run_side_by_side(loops: Sequence[tuple[str, Loop, threading.Event]], stop: threading.Event) -> None:

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Self, Unpack
 
 from rota.application.fields import PreviewFields, ScheduleFields, fields_to_wire, place_of
-from rota.application.loops import AnnouncingDispatcher, run_side_by_side, stopped_by_signals
+from rota.application.loops import run_side_by_side, stopped_by_signals
 from rota.clock import Clock
 from rota.config import Settings
 from rota.dispatch.dispatcher import Dispatcher
@@ -241,7 +241,7 @@ class Rota:
     def build_dispatcher(self) -> Dispatcher:
         """A dispatcher on this database, which wakes this application's worker when it has queued something."""
         context, settings = self.context, self.settings
-        return AnnouncingDispatcher(
+        return Dispatcher(
             context.store,
             announce=self._worker_wake.set,
             cadences=context.cadences,

@@ -11,6 +11,7 @@ statements and the next one finds all it needs in the store (I5).
 """
 
 import threading
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -38,7 +39,10 @@ class StepReport:
 
 
 class Dispatcher:
-    """Holds partitions and admits what falls due in them. One thread runs it."""
+    """Holds partitions and admits what falls due in them. One thread runs it.
+
+    `announce` is called when something was queued, so that a worker in the same process need not poll.
+    """
 
     def __init__(
         self,
@@ -50,12 +54,14 @@ class Dispatcher:
         lease: timedelta,
         poll: timedelta,
         page: int,
+        announce: Callable[[], None] = lambda: None,
     ) -> None:
         self._store = store
         self._cadences = cadences
         self._clock = clock
         self._poll = poll
         self._page = min(page, store.elements_max)
+        self._announce = announce
         self._leases = Leases(store, owner=owner, ttl=lease)
         self._line: ClockReading | None = None
         self._checkpoints: dict[int, tuple[Fence, datetime]] = {}
@@ -87,10 +93,12 @@ class Dispatcher:
         recovered = recover_lost(
             self._store, list(self._leases.held(now).values()), now=now, limit=self._page
         )
+        if admitted or recovered:
+            self._announce()
         return StepReport(
             admitted=admitted,
             recovered=recovered,
-            wake_at=now if changed or recovered else min([now + self._poll, *due_times.values()]),
+            wake_at=now if changed or recovered else _next_look(due_times.values(), now, self._poll),
         )
 
     def run(self, stop: threading.Event, wake: threading.Event) -> None:
@@ -123,3 +131,8 @@ class Dispatcher:
         if leap is None:
             self._line = extend_line(self._line, reading)
         return leap
+
+
+def _next_look(due_times: Iterable[datetime], now: datetime, poll: timedelta) -> datetime:
+    """The next due instant, or the next poll. What is due already and was not changed waits for the poll too."""
+    return min([now + poll, *(due for due in due_times if due > now)])

@@ -152,7 +152,7 @@ def _first_that_may_run(due: DueSchedule, cadence: Cadence, following: Occurrenc
     while (suspension := _suspension_that_skips(due, instant)) is not None:
         if suspension.until is None:
             return None
-        occurrence = next_named(due.version, cadence, suspension.until - timedelta(seconds=1))
+        occurrence = next_named(due.version, cadence, suspension.until - timedelta(microseconds=1))
         if occurrence is None:
             return None
         instant = occurrence.scheduled_at

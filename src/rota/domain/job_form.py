@@ -36,7 +36,8 @@ def parse_job(name: str, value: Mapping[str, object]) -> Job:
     timeout = parse_optional_duration(errors, value, "timeout")
     if timeout is not None and timeout <= timedelta(0):
         errors.add("timeout", "Give a duration longer than nothing, or leave it out.")
-    lease = parse_optional_duration(errors, value, "lease") or default.lease
+    given_lease = parse_optional_duration(errors, value, "lease")
+    lease = default.lease if given_lease is None else given_lease
     if not LEASE_MIN <= lease <= LEASE_MAX:
         errors.add("lease", "Give a duration from PT5S to PT1H.")
     params_bytes_max = _number(errors, value, "params_bytes_max", low=1, high=PARAMS_BYTES_MAX)

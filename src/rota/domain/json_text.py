@@ -6,7 +6,6 @@ and infinities, integers beyond 2^53, NUL, lone surrogates, repeated keys, more 
 
 import json
 import math
-from collections.abc import Mapping
 from typing import Any, NewType
 
 from rota.domain.errors import MalformedBody, TooLarge
@@ -63,7 +62,7 @@ def check_storable(value: Any, *, depth: int = 0) -> None:
     match value:
         case str():
             _check_text(value)
-        case Mapping():
+        case dict():
             for key, member in value.items():
                 if not isinstance(key, str):
                     raise MalformedBody(f"A JSON object's keys are strings, not {type(key).__name__}.")

@@ -11,14 +11,15 @@ then lost: so it has to be the one with which handlers, tests and consoles look 
 """
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import timedelta
 from pathlib import Path
 from types import ModuleType
+from typing import Protocol
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
-from sqlalchemy.engine.interfaces import DBAPIConnection, DBAPICursor
+from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import DatabaseError, IntegrityError, NotSupportedError, ProgrammingError
 from sqlalchemy.exc import TimeoutError as NoConnectionInTime
 from sqlalchemy.pool import ConnectionPoolEntry
@@ -73,7 +74,7 @@ class Database:
     def _switch_to_write_ahead_log(self) -> None:
         try:
             with closing(self._writers.raw_connection()) as connection:
-                mode = _switched_mode(connection.cursor())
+                mode = switched_mode(connection.cursor())
         except sqlite_driver().Error as error:
             raise self._unavailable(error) from error
         if mode != "wal":
@@ -96,7 +97,14 @@ class Database:
         return StoreUnavailable(f"The database {self._path} cannot be used at the moment: {problem}.")
 
 
-def _switched_mode(cursor: DBAPICursor) -> object:
+class JournalCursor(Protocol):
+    """What the switch needs of the driver's cursor."""
+
+    def execute(self, statement: str, /) -> object: ...
+    def fetchone(self) -> Sequence[object] | None: ...
+
+
+def switched_mode(cursor: JournalCursor) -> object:
     """The journal mode after switching it to `wal`, which stays so in the file."""
     for _ in range(SWITCHES_MAX):
         try:

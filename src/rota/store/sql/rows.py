@@ -194,7 +194,7 @@ def run_values(run: Run) -> Values:
         "scheduled_at": cells.millis(run.scheduled_at),
         "due_at": cells.millis(run.due_at),
         "named_local": cells.millis(run.named_local.replace(tzinfo=UTC)),
-        "offset_seconds": run.offset.seconds,
+        "offset_seconds": run.offset.days * 86_400 + run.offset.seconds,
         "period_key": run.period_key,
         "origin": run.origin,
         "job": run.job,
