@@ -114,7 +114,10 @@ def test_a_signal_stops_the_loops_after_the_handlers_have_ended(tmp_path: Path) 
         while b"begun" not in os.read(process.stdout.fileno(), 4_096):
             assert process.poll() is None
         process.send_signal(signal.SIGTERM)
-        assert process.wait(DEADLINE_SECONDS) == 0
+        try:
+            assert process.wait(DEADLINE_SECONDS) == 0
+        finally:
+            process.kill()
     with Rota(path) as app:
         [run] = app.runs()
         assert app.get_run(str(run["run_id"]))["result"] == "done"

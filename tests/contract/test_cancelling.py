@@ -126,15 +126,14 @@ def test_a_run_that_waits_for_its_next_attempt_is_cancelled(store: Store) -> Non
     assert store.read_next_delivery_time(JOBS) is None
 
 
-def test_a_run_that_was_asked_to_stop_and_waits_again_is_cancelled(store: Store) -> None:
+def test_a_run_that_was_asked_to_stop_does_not_wait_for_another_attempt(store: Store) -> None:
     open_attempt(store, queue_run(store))
     store.commit_cancel(ID, event=audit_event(at=NINE), now=NINE)
     # A worker that had not heard of the request reports a failure that it wants retried.
     assert settle(store, failure(ID, at=NINE + SECOND, retry_at=NINE + MINUTE)) == [True]
-    cancelled = store.commit_cancel(ID, event=audit_event(at=NINE + HOUR), now=NINE + HOUR)
-    assert cancelled is not None
-    assert cancelled.state is RunState.CANCELLED
-    assert len(cancellations(store)) == 2
+    assert run_of(store, ID).state is RunState.CANCELLED
+    assert store.read_next_delivery_time(JOBS) is None
+    assert len(cancellations(store)) == 1
 
 
 def test_a_stopped_run_settles_as_cancelled(store: Store) -> None:

@@ -48,7 +48,6 @@ def write_settings(life: Life) -> None:
     reading = ClockReading(wall=now, boot_seconds=random.random(), boot_id="boot-1")
     both.commit_job(job, now=now)
     both.commit_clock_reading(reading)
-    both.commit_clock_confirmation(now)
 
 
 def read_schedules(life: Life) -> None:
@@ -103,7 +102,6 @@ def read_settings(life: Life) -> None:
     for name in JOBS:
         both.get_job(name)
     both.get_clock_reading()
-    both.get_clock_confirmation()
 
 
 @pytest.mark.parametrize("kind", ["sqlite"])

@@ -11,7 +11,6 @@ def test_a_store_that_can_be_used_answers_a_ping(store: Store) -> None:
 
 def test_a_store_starts_without_any_clock_reading(store: Store) -> None:
     assert store.get_clock_reading() is None
-    assert store.get_clock_confirmation() is None
 
 
 def test_the_last_clock_reading_is_kept_whole(store: Store) -> None:
@@ -21,14 +20,6 @@ def test_the_last_clock_reading_is_kept_whole(store: Store) -> None:
     ):
         store.commit_clock_reading(reading)
         assert store.get_clock_reading() == reading
-    assert store.get_clock_confirmation() is None
-
-
-def test_the_last_clock_confirmation_is_kept(store: Store) -> None:
-    for instant in (NINE, NINE - HOUR + MILLISECOND):
-        store.commit_clock_confirmation(instant)
-        assert store.get_clock_confirmation() == instant
-    assert store.get_clock_reading() is None
 
 
 def test_expired_records_are_forgotten_in_bounded_steps(store: Store) -> None:

@@ -6,7 +6,7 @@ from typing import cast
 
 from rota.store.port import Store
 
-SILENT = {"commit_releases", "commit_checkpoints", "commit_clock_reading", "commit_clock_confirmation"}
+SILENT = {"commit_releases", "commit_checkpoints", "commit_clock_reading"}
 """Methods without an answer: what they did shows in the answers of others."""
 
 

@@ -1,19 +1,20 @@
 """Generated recurrence rules, and their times by brute force: every day is asked, with words of its own.
 
-Days are judged one by one by plain definitions, candidates are grouped into periods, and BYSETPOS picks from the list of
-a period. Nothing is skipped or computed ahead, so it shares no idea with the engine.
+Days are judged one by one by plain definitions, candidates are grouped into periods, and BYSETPOS picks from the list
+of a period. Nothing is skipped or computed ahead, so it shares no idea with the engine.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
+from functools import cache
 from itertools import groupby
 
 from hypothesis import strategies as st
 
 WEEKDAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 ONE_DAY = timedelta(days=1)
-WINDOW_DAYS = {"YEARLY": 3000, "MONTHLY": 1500, "WEEKLY": 800, "DAILY": 800, "HOURLY": 60, "MINUTELY": 6}
+WINDOW_DAYS = {"YEARLY": 2500, "MONTHLY": 1200, "WEEKLY": 600, "DAILY": 500, "HOURLY": 40, "MINUTELY": 3}
 MONDAY = date(1900, 1, 1)
 
 
@@ -42,6 +43,10 @@ class GeneratedRule:
     @property
     def has_mixed_ordinals(self) -> bool:
         return len({ordinal == 0 for ordinal, _ in self.by_day}) == 2
+
+    @property
+    def names_days(self) -> bool:
+        return bool(self.by_day) or not self.numbers.keys().isdisjoint({"BYMONTHDAY", "BYYEARDAY"})
 
 
 def times_by_brute_force(rule: GeneratedRule) -> list[datetime]:
@@ -82,20 +87,22 @@ def times_of_day(rule: GeneratedRule) -> list[time]:
 
 def is_allowed(rule: GeneratedRule, day: date) -> bool:
     numbers, start, frequency = rule.numbers, rule.dtstart, rule.frequency
-    names_days = "BYMONTHDAY" in numbers or "BYYEARDAY" in numbers or rule.by_day
-    if frequency == "YEARLY" and not names_days and "BYWEEKNO" not in numbers:
+    if frequency == "YEARLY" and not rule.names_days and "BYWEEKNO" not in numbers:
         is_implied = day.day == start.day and ("BYMONTH" in numbers or day.month == start.month)
-    elif frequency == "MONTHLY" and not names_days:
+    elif frequency == "MONTHLY" and not rule.names_days:
         is_implied = day.day == start.day
     else:
-        is_weekday_implied = not names_days and (frequency == "WEEKLY" or "BYWEEKNO" in numbers)
+        is_weekday_implied = not rule.names_days and (frequency == "WEEKLY" or "BYWEEKNO" in numbers)
         is_implied = not is_weekday_implied or day.weekday() == start.weekday()
     return (
         is_implied
         and ("BYMONTH" not in numbers or day.month in numbers["BYMONTH"])
-        and ("BYWEEKNO" not in numbers or bool({*numbers["BYWEEKNO"]} & week_numbers(rule, day)))
-        and ("BYYEARDAY" not in numbers or bool({*numbers["BYYEARDAY"]} & places(day, days_of_year(day.year))))
-        and ("BYMONTHDAY" not in numbers or bool({*numbers["BYMONTHDAY"]} & places(day, days_of_month(day))))
+        and (
+            "BYWEEKNO" not in numbers
+            or not week_numbers(day, rule.week_start).isdisjoint(numbers["BYWEEKNO"])
+        )
+        and ("BYYEARDAY" not in numbers or not numbers_in_year(day).isdisjoint(numbers["BYYEARDAY"]))
+        and ("BYMONTHDAY" not in numbers or not numbers_in_month(day).isdisjoint(numbers["BYMONTHDAY"]))
         and (not rule.by_day or any(is_weekday(rule, day, *wanted) for wanted in rule.by_day))
     )
 
@@ -109,19 +116,36 @@ def is_weekday(rule: GeneratedRule, day: date, ordinal: int, name: str) -> bool:
     return ordinal == 0 or ordinal in places(day, same)
 
 
-def week_numbers(rule: GeneratedRule, day: date) -> set[int]:
-    first = first_of_week(rule, day)
+@cache
+def week_numbers(day: date, week_start: str) -> set[int]:
+    first = first_of_week(day, week_start)
     week = [first + n * ONE_DAY for n in range(7)]
     year = max({other.year for other in week}, key=lambda year: sum(other.year == year for other in week))
-    firsts = sorted({first_of_week(rule, other) for other in days_of_year(year)})
-    own = [one for one in firsts if sum((one + n * ONE_DAY).year == year for n in range(7)) >= 4]
-    return places(first, own)
+    return places(first, weeks_of_year(year, week_start))
 
 
-def first_of_week(rule: GeneratedRule, day: date) -> date:
-    while WEEKDAYS[day.weekday()] != rule.week_start:
+@cache
+def weeks_of_year(year: int, week_start: str) -> list[date]:
+    """The first days of the weeks with at least four days in the year."""
+    firsts = sorted({first_of_week(day, week_start) for day in days_of_year(year)})
+    return [first for first in firsts if sum((first + n * ONE_DAY).year == year for n in range(7)) >= 4]
+
+
+@cache
+def first_of_week(day: date, week_start: str) -> date:
+    while WEEKDAYS[day.weekday()] != week_start:
         day -= ONE_DAY
     return day
+
+
+@cache
+def numbers_in_year(day: date) -> set[int]:
+    return places(day, days_of_year(day.year))
+
+
+@cache
+def numbers_in_month(day: date) -> set[int]:
+    return places(day, days_of_month(day))
 
 
 def places(day: date, days: list[date]) -> set[int]:
@@ -129,12 +153,16 @@ def places(day: date, days: list[date]) -> set[int]:
     return {days.index(day) + 1, days.index(day) - len(days)}
 
 
+@cache
 def days_of_year(year: int) -> list[date]:
-    return [date(year, 1, 1) + n * ONE_DAY for n in range(366) if (date(year, 1, 1) + n * ONE_DAY).year == year]
+    new_year = date(year, 1, 1)
+    return [day for n in range(366) if (day := new_year + n * ONE_DAY).year == year]
 
 
+@cache
 def days_of_month(day: date) -> list[date]:
-    return [other for n in range(31) if (other := day.replace(day=1) + n * ONE_DAY).month == day.month]
+    first = day.replace(day=1)
+    return [other for n in range(31) if (other := first + n * ONE_DAY).month == day.month]
 
 
 def at_positions(times: list[datetime], positions: tuple[int, ...] | None) -> list[datetime]:
@@ -146,7 +174,7 @@ def at_positions(times: list[datetime], positions: tuple[int, ...] | None) -> li
 PERIOD_NUMBERS: dict[str, Callable[[GeneratedRule, datetime], int]] = {
     "YEARLY": lambda _, local: local.year,
     "MONTHLY": lambda _, local: local.year * 12 + local.month,
-    "WEEKLY": lambda rule, local: (first_of_week(rule, local.date()) - MONDAY).days // 7,
+    "WEEKLY": lambda rule, local: (first_of_week(local.date(), rule.week_start) - MONDAY).days // 7,
     "DAILY": lambda _, local: local.toordinal(),
     "HOURLY": lambda _, local: local.toordinal() * 24 + local.hour,
     "MINUTELY": lambda _, local: (local.toordinal() * 24 + local.hour) * 60 + local.minute,
@@ -160,6 +188,7 @@ SIGNED = {
 }
 UNSIGNED = {"BYMONTH": range(1, 13), "BYHOUR": range(24), "BYMINUTE": range(60), "BYSECOND": range(60)}
 RANGES = {**SIGNED, **UNSIGNED}
+SIZES = {**dict.fromkeys(RANGES, 6), "BYHOUR": 2, "BYMINUTE": 2, "BYSECOND": 2}
 EXCLUDED = {
     "MONTHLY": {"BYWEEKNO", "BYYEARDAY"},
     "WEEKLY": {"BYWEEKNO", "BYYEARDAY", "BYMONTHDAY"},
@@ -176,7 +205,9 @@ def rules(draw: st.DrawFn) -> GeneratedRule:
     names = [name for name in RANGES if name not in EXCLUDED.get(frequency, ())]
     chosen = draw(st.sets(st.sampled_from(names), max_size=3))
     numbers = {
-        name: tuple(sorted(draw(st.sets(st.sampled_from(list(RANGES[name])), min_size=1, max_size=6))))
+        name: tuple(
+            sorted(draw(st.sets(st.sampled_from(list(RANGES[name])), min_size=1, max_size=SIZES[name])))
+        )
         for name in names
         if name in chosen
     }

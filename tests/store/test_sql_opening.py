@@ -55,6 +55,12 @@ def test_an_address_that_names_no_file_is_refused(url: str, problem: str) -> Non
         open_sql_store(url)
 
 
+def test_a_sqlite_that_is_too_old_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 31, 1))
+    with pytest.raises(StoreUnavailable, match=r"SQLite 3\.32\.0 or newer"):
+        open_sql_store(str(tmp_path / "rota.db"))
+
+
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(StoreUnavailable, match=f"no folder {tmp_path / 'none'}"):
         open_sql_store(f"sqlite:///{tmp_path / 'none' / 'rota.db'}")

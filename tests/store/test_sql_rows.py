@@ -10,6 +10,7 @@ from sqlalchemy import insert
 from sqlalchemy.exc import IntegrityError
 
 from rota.domain.admission import DueSchedule
+from rota.domain.errors import UnreadableRow
 from rota.domain.identity import RunId, ScheduleId
 from rota.domain.job import Job, RetryPolicy
 from rota.domain.json_text import encode_json
@@ -18,7 +19,6 @@ from rota.domain.recurrence import At, Cron, Every, Recurrence, RRule
 from rota.domain.run import Progress, Run, RunState
 from rota.store.port import Delivery, ScheduleFilter, Unreadable
 from rota.store.sql import SqlStore, rows
-from rota.store.sql.cells import UnreadableRow
 from rota.store.sql.schema import runs
 from tests.contract.builders import (
     DAY,

@@ -25,6 +25,7 @@ from rota.domain.errors import (
     RotaError,
     Stale,
     TooLarge,
+    UnreadableRow,
     ZoneRulesDiffer,
 )
 from rota.service.creation import KeyReused
@@ -66,6 +67,7 @@ KINDS: Mapping[type[RotaError], ProblemKind] = {
     Conflict: ProblemKind(409, "conflict", "The request contradicts what is stored"),
     IllegalTransition: ProblemKind(409, "conflict", "The request contradicts what is stored"),
     ZoneRulesDiffer: ProblemKind(409, "zone-rules-differ", "The rules of the time zone have changed"),
+    UnreadableRow: ProblemKind(500, "unreadable", "What is stored makes no sense"),
     Stale: ProblemKind(409, "stale", "It changed meanwhile; read it again"),
 } | dict.fromkeys(UNAVAILABLE, ProblemKind(503, "unavailable", "Rota cannot answer at the moment"))
 

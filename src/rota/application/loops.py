@@ -1,14 +1,9 @@
-"""The dispatcher's and the worker's loops side by side in one process, and the signals that stop them."""
+"""Loops side by side in one process: the dispatcher's, the worker's, the API's."""
 
-import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from types import FrameType
+from collections.abc import Callable, Sequence
 
 from rota.domain.errors import RotaError
-
-STOPPING = (signal.SIGINT, signal.SIGTERM)
 
 Loop = Callable[[threading.Event, threading.Event], None]
 """Runs until its first event is set; its second one ends a wait."""
@@ -46,23 +41,3 @@ def run_side_by_side(loops: Sequence[tuple[str, Loop, threading.Event]], stop: t
     if unfinished:
         names = " and ".join(sorted(unfinished))
         raise LoopFailed(f"The {names} of this process failed; the error stands on standard error.")
-
-
-@contextmanager
-def stopped_by_signals(stop: threading.Event) -> Iterator[None]:
-    """SIGINT and SIGTERM set `stop`; a second one interrupts. Does nothing outside of the main thread."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def handle(_number: int, _frame: FrameType | None) -> None:
-        if stop.is_set():
-            raise KeyboardInterrupt
-        stop.set()
-
-    before = {number: signal.signal(number, handle) for number in STOPPING}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

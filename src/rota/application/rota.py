@@ -14,7 +14,8 @@ from types import TracebackType
 from typing import Self, Unpack
 
 from rota.application.fields import PreviewFields, ScheduleFields, fields_to_wire, place_of
-from rota.application.loops import run_side_by_side, stopped_by_signals
+from rota.application.loops import run_side_by_side
+from rota.application.stopping import stopped_by_signals
 from rota.clock import Clock
 from rota.config import Settings
 from rota.dispatch.dispatcher import Dispatcher

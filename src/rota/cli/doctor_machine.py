@@ -35,7 +35,7 @@ def check_sqlite(driver: str, version: str) -> Check:
             "sqlite",
             f"{found}: it has the WAL-reset bug, which can corrupt a database that several connections "
             "write and checkpoint at the same moment.",
-            remedy="Use SQLite 3.51.3 or newer (a newer pysqlite3-binary, or a newer Python), and keep backups.",
+            remedy="Use SQLite 3.51.3 or newer (a newer Python or system library), and keep backups.",
         )
     return fine("sqlite", found)
 

@@ -6,9 +6,9 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from rota.application.loops import Loop, run_side_by_side
+from rota.application.stopping import stopped_by_signals
 from rota.cli.options import Database
 from rota.cli.output import write_line
-from rota.cli.stopping import stopped_by_signals
 from rota.cli.user_application import load_application
 from rota.cli.whole_numbers import WHOLE
 from rota.config import Settings

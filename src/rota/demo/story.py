@@ -99,34 +99,12 @@ def friday_all_goes_well(story: Story) -> None:
 
 def monday_killed_before_the_commit(story: Story) -> None:
     say_scene("Monday 12: the dispatcher is killed (SIGKILL) after reading what is due, before committing")
-    stage = story.stage
-    retire(story, story.dispatcher)
-    halting = stage.start_halting_dispatcher("dispatcher-2", "before")
-    stage.set_clock(nine_on(12))
-    stage.wait_until_halted(halting)
-    halting.kill()
-    stage.forget(halting)
-    story.killed_before_commit_left = 0 if stage.run(run_id(12)) is None else 1
-    say(f"killed; runs of today in the file: {story.killed_before_commit_left}. A new dispatcher starts.")
-    story.dispatcher = stage.start_dispatcher("dispatcher-3")
-    stage.set_clock(nine_on(12) + LEASES_EXPIRED)
-    say_run(stage.wait_for_run(run_id(12), "succeeded"))
+    story.killed_before_commit_left = kill_and_restart(story, day=12, moment="before")
 
 
 def tuesday_killed_after_the_commit(story: Story) -> None:
     say_scene("Tuesday 13: the dispatcher is killed just after committing, before it learns of it")
-    stage = story.stage
-    retire(story, story.dispatcher)
-    halting = stage.start_halting_dispatcher("dispatcher-4", "after")
-    stage.set_clock(nine_on(13))
-    stage.wait_until_halted(halting)
-    halting.kill()
-    stage.forget(halting)
-    story.killed_after_commit_left = 0 if stage.run(run_id(13)) is None else 1
-    say(f"killed; runs of today in the file: {story.killed_after_commit_left}. A new dispatcher starts.")
-    story.dispatcher = stage.start_dispatcher("dispatcher-5")
-    stage.set_clock(nine_on(13) + LEASES_EXPIRED)
-    say_run(stage.wait_for_run(run_id(13), "succeeded"))
+    story.killed_after_commit_left = kill_and_restart(story, day=13, moment="after")
 
 
 def wednesday_two_dispatchers(story: Story) -> None:
@@ -140,7 +118,7 @@ def wednesday_two_dispatchers(story: Story) -> None:
     stage.set_clock(before)
     wait_for(lambda: renewed_at(story.store, before), "the dispatcher to renew its leases")
     frozen.freeze()
-    second = stage.start_dispatcher("dispatcher-6")
+    second = stage.start_dispatcher("dispatcher-second")
     stage.set_clock(before + LEASES_EXPIRED)
     wait_for(lambda: taken_over_from(story.store, owner), "the take-over")
     frozen.thaw()
@@ -204,6 +182,23 @@ SCENES: list[Callable[[Story], None]] = [
     friday_an_attempt_fails,
     monday_paused_after_the_mail,
 ]
+
+
+def kill_and_restart(story: Story, *, day: int, moment: str) -> int:
+    """Kills a dispatcher around its commit and starts another; how many runs of the day the killed one left."""
+    stage = story.stage
+    retire(story, story.dispatcher)
+    halting = stage.start_halting_dispatcher(f"dispatcher-killed-{day}", moment)
+    stage.set_clock(nine_on(day))
+    stage.wait_until_halted(halting)
+    halting.kill()
+    stage.forget(halting)
+    left = 0 if stage.run(run_id(day)) is None else 1
+    say(f"killed; runs of today in the file: {left}. A new dispatcher starts.")
+    story.dispatcher = stage.start_dispatcher(f"dispatcher-restarted-{day}")
+    stage.set_clock(nine_on(day) + LEASES_EXPIRED)
+    say_run(stage.wait_for_run(run_id(day), "succeeded"))
+    return left
 
 
 def retire(story: Story, process: Process) -> None:

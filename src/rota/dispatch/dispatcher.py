@@ -78,6 +78,7 @@ class Dispatcher:
             self._leases.renew(now)
             if self._line is not None:
                 self._store.commit_clock_reading(self._line)
+            self._store.prune_idempotency(now=now, limit=self._page)
         fences = self._leases.held(now)
         due_times = self._store.read_due_times(list(fences))
         admitted, changed = 0, False

@@ -10,6 +10,7 @@ The tree::
     ├── NotFound                no such schedule, run or job (404)
     ├── Conflict                the request contradicts what is stored (409)
     ├── Stale                   a conditional write met another state than it named; nothing was changed
+    ├── UnreadableRow           a stored row makes no sense (500)
     ├── IllegalTransition       a run or schedule has no such transition; nothing was changed
     └── ZoneRulesDiffer         this process's tz data is not what a cadence was computed with
 """
@@ -73,6 +74,10 @@ class Conflict(RotaError):
 
 class Stale(RotaError):
     """A conditional write met another state than it named (epoch, version, status, attempt). Read again."""
+
+
+class UnreadableRow(RotaError):
+    """A stored row makes no sense; the message says what of it. Restore it from a backup."""
 
 
 class IllegalTransition(RotaError):

@@ -1,13 +1,13 @@
 """How an attempt's end settles its run: for good, or by a further attempt of the same run (I7)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import assert_never
 
 from rota.domain.identity import RunId
 from rota.domain.job import RetryPolicy
 from rota.domain.json_text import JsonText
-from rota.domain.run import AttemptOutcome, RunEvent
+from rota.domain.run import AttemptOutcome, Run, RunEvent, next_state
 
 ERROR_CHARACTERS_MAX = 4_000
 
@@ -64,6 +64,20 @@ def settle_attempt(
         retry_at=retry_at,
         only_if_expired=only_if_expired,
     )
+
+
+def settled_run(run: Run, settlement: Settlement) -> Run:
+    """The run after its current attempt was settled; a retry is not made of a run that was asked to stop meanwhile."""
+    event = settlement.event
+    if event is RunEvent.RETRY_SCHEDULED and run.cancel_requested_at is not None:
+        event = RunEvent.CANCELLED
+    end = settlement.end
+    settled = replace(run, state=next_state(run.state, event), error=end.error)
+    if event is RunEvent.FOUND_MOOT:
+        settled = replace(settled, reason=end.error)
+    if event is RunEvent.RETRY_SCHEDULED:
+        return replace(settled, available_at=settlement.retry_at)
+    return replace(settled, finished_at=settlement.settled_at)
 
 
 def _event_of(end: AttemptEnd, *, attempts_left: bool, cancel_requested: bool) -> RunEvent:

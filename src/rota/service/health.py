@@ -59,9 +59,7 @@ def check_readiness(context: Context) -> Readiness:
 
 def confirm_clock(context: Context) -> None:
     """An operator declares the present time right: admission goes on from here. Raises what is `UNAVAILABLE`."""
-    reading = read_clock(context.clock)
-    context.store.commit_clock_reading(reading)
-    context.store.commit_clock_confirmation(reading.wall)
+    context.store.commit_clock_reading(read_clock(context.clock))
 
 
 def _leap(context: Context) -> str | None:

@@ -1,8 +1,8 @@
 """What Rota asks of a store: a few small protocols, one per caller.
 
 A `commit_` method applies a bounded list of elements. Each element is atomic and conditional: it is applied whole, or
-changes nothing and its place in the answer says so. Each fits one DynamoDB write transaction (100 items);
-`elements_max` says how many of them a call takes, and a store refuses more with `TooManyElements`.
+changes nothing and its place in the answer says so. Each fits one DynamoDB write transaction (100 items); of
+admissions, openings, heartbeats and settlements a call takes `elements_max`, and refuses more with `TooManyElements`.
 
 No transaction, cursor or driver type crosses this border; `now` is a parameter wherever time matters. Instants are
 aware UTC. Every list has one fixed order, with the id as tie-break.
@@ -110,12 +110,15 @@ class ScheduleStore(Protocol):
         """The record of a key that has not expired at `now`."""
         ...
 
-    def get_schedule(self, schedule_id: ScheduleId) -> ScheduleRecord | None: ...
+    def get_schedule(self, schedule_id: ScheduleId) -> ScheduleRecord | None:
+        """Raises `UnreadableRow` where its rows make no sense."""
+        ...
+
     def get_version(self, schedule_id: ScheduleId, number: int) -> Version | None: ...
     def list_schedules(
         self, filter_: ScheduleFilter, *, after: ScheduleId | None, limit: int
     ) -> list[ScheduleRecord]:
-        """By id, those after `after`."""
+        """By id, those after `after`; what cannot be read is left out."""
         ...
 
     def list_audit(self, schedule_id: ScheduleId, *, limit: int) -> list[AuditEvent]:
@@ -361,11 +364,6 @@ class HealthStore(Protocol):
 
     def get_clock_reading(self) -> ClockReading | None: ...
     def commit_clock_reading(self, reading: ClockReading) -> None: ...
-    def get_clock_confirmation(self) -> datetime | None:
-        """The wall clock instant that an operator last declared right."""
-        ...
-
-    def commit_clock_confirmation(self, wall: datetime) -> None: ...
     def prune_idempotency(self, *, now: datetime, limit: int) -> int:
         """Forgets up to `limit` expired records; how many it forgot."""
         ...

@@ -21,7 +21,7 @@ _CYCLE_FROM = 2000
 Period = Literal["month", "week", "day"]
 
 PERIOD_KEYS: dict[Period, Callable[[int], object]] = {
-    "month": lambda day: date.fromordinal(day).timetuple()[:2],
+    "month": lambda day: date.fromordinal(day).replace(day=1),
     # Ordinal 1 is a Monday.
     "week": lambda day: (day - 1) // 7,
     "day": lambda day: day,

@@ -35,7 +35,10 @@ class Periods(Protocol):
 
 
 class PeriodTimes:
-    """The times of such a rule, its days filled in, without COUNT and UNTIL."""
+    """The times of such a rule, its days filled in, without COUNT and UNTIL.
+
+    What it remembers is all that changes, so threads may share it.
+    """
 
     fills_every_hour = False
 
@@ -47,6 +50,7 @@ class PeriodTimes:
         self._interval = rule.interval
         # From then on the same periods of the calendar's cycle would be seen again.
         self._reach = self._periods.in_cycle // gcd(self._periods.in_cycle, rule.interval) * rule.interval
+        self._indexes: dict[int, Sequence[int]] = {}
         self._before_start = rule.dtstart - INSTANT
 
     def next(self, after: datetime) -> datetime | None:
@@ -95,14 +99,21 @@ class PeriodTimes:
         end = min(self._start + self._reach, self._periods.last)
         for period in range(self._start, end + 1, self._interval):
             first, offsets = self._periods.days_of(period)
-            for index in picked(len(offsets) * count, self._positions) if offsets else ():
+            for index in self._indexes_of(len(offsets) * count):
                 yield first + offsets[index // count]
 
     def _index_from(self, low: int, size: int) -> int | None:
         """Of so many times of a period, the first at one of the positions that is not before `low`."""
-        if not self._positions:
-            return low if low < size else None
-        return next((index for index in picked(size, self._positions) if index >= low), None)
+        indexes = self._indexes_of(size)
+        place = bisect_left(indexes, low)
+        return indexes[place] if place < len(indexes) else None
+
+    def _indexes_of(self, size: int) -> Sequence[int]:
+        """Periods have few different sizes: what stands at the positions is remembered for each."""
+        indexes = self._indexes.get(size)
+        if indexes is None:
+            indexes = self._indexes[size] = picked(size, self._positions)
+        return indexes
 
 
 class _Years:
@@ -145,8 +156,7 @@ class _Weeks:
         self._offsets = sorted((wanted.weekday - rule.week_start) % 7 for wanted in rule.by_day)
         self._months = frozenset(rule.by_month)
         self.days_max = len(self._offsets)
-        # The last week of the calendar may be cut: it is left out.
-        self.last = (LAST_ORDINAL - self._first) // 7 - 1
+        self.last = (LAST_ORDINAL - self._first) // 7
 
     def number_of(self, day: date) -> int:
         return (day.toordinal() - self._first) // 7

@@ -11,6 +11,7 @@ COUNT_MAX = 10_000
 INTERVAL_MAX = 1_000_000
 WEEKDAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 BLANKS = " \t"
+"""What may stand around names and values."""
 
 _NAME = re.compile(r"[A-Z0-9-]{1,40}", re.ASCII | re.IGNORECASE)
 _DAY = re.compile(r"([+-]?\d{1,2})?(MO|TU|WE|TH|FR|SA|SU)", re.ASCII)
@@ -28,9 +29,9 @@ class Numbers:
     is_signed: bool = False
 
     def read(self, text: str) -> int | None:
-        """None for what the RFC's grammar or the range does not allow: no sign but where one means something."""
+        """Of ASCII text. None for what grammar or range do not allow, such as a sign that means nothing."""
         sign, digits = (text[:1], text[1:]) if self.is_signed and text[:1] in {"+", "-"} else ("", text)
-        is_number = digits.isascii() and digits.isdecimal() and len(digits) <= len(str(self.high))
+        is_number = digits.isdecimal() and len(digits) <= len(str(self.high))
         if not is_number or not self.low <= int(digits) <= self.high:
             return None
         return int(sign + digits)
@@ -209,45 +210,24 @@ def _format_day(day: Weekday) -> str:
 def _refuse_combinations(rule: Rule) -> None:
     """What section 3.3.10 says must not stand together."""
     frequency = rule.frequency
-    has_ordinal = any(day.ordinal for day in rule.by_day)
+    largest = max((abs(day.ordinal) for day in rule.by_day), default=0)
+    has_ordinal, numbered = largest > 0, "a weekday with a number"
     ordinal_max = 5 if frequency is Frequency.MONTHLY or rule.by_month else 53
     finer = rule.by_second or rule.by_minute or rule.by_hour
     other_parts = (
         finer or rule.by_day or rule.by_month_day or rule.by_year_day or rule.by_week_number or rule.by_month
     )
-    coarse = {Frequency.YEARLY, Frequency.MONTHLY}
+    has_months = frequency in {Frequency.YEARLY, Frequency.MONTHLY}
+    is_yearly, is_weekly = frequency is Frequency.YEARLY, frequency is Frequency.WEEKLY
+    has_no_year = frequency in {Frequency.DAILY, Frequency.WEEKLY, Frequency.MONTHLY}
     refusals = [
         ("COUNT", rule.count is not None and rule.until is not None, "it must not stand beside UNTIL"),
-        (
-            "BYWEEKNO",
-            rule.by_week_number and frequency is not Frequency.YEARLY,
-            "it goes with FREQ=YEARLY only",
-        ),
-        (
-            "BYYEARDAY",
-            rule.by_year_day and frequency in {Frequency.DAILY, Frequency.WEEKLY, Frequency.MONTHLY},
-            f"it must not stand beside FREQ={frequency}",
-        ),
-        (
-            "BYMONTHDAY",
-            rule.by_month_day and frequency is Frequency.WEEKLY,
-            "it must not stand beside FREQ=WEEKLY",
-        ),
-        (
-            "BYDAY",
-            has_ordinal and frequency not in coarse,
-            "a weekday with a number goes with FREQ=MONTHLY or YEARLY only",
-        ),
-        (
-            "BYDAY",
-            has_ordinal and rule.by_week_number,
-            "a weekday with a number must not stand beside BYWEEKNO",
-        ),
-        (
-            "BYDAY",
-            any(abs(day.ordinal) > ordinal_max for day in rule.by_day),
-            f"a month has at most {ordinal_max} of a weekday",
-        ),
+        ("BYWEEKNO", rule.by_week_number and not is_yearly, "it goes with FREQ=YEARLY only"),
+        ("BYYEARDAY", rule.by_year_day and has_no_year, f"it must not stand beside FREQ={frequency}"),
+        ("BYMONTHDAY", rule.by_month_day and is_weekly, "it must not stand beside FREQ=WEEKLY"),
+        ("BYDAY", has_ordinal and not has_months, f"{numbered} goes with FREQ=MONTHLY or YEARLY only"),
+        ("BYDAY", has_ordinal and rule.by_week_number, f"{numbered} must not stand beside BYWEEKNO"),
+        ("BYDAY", largest > ordinal_max, f"a month has at most {ordinal_max} of a weekday"),
         ("BYSETPOS", rule.by_set_position and not other_parts, "it needs another BY part to choose from"),
     ]
     for part, is_refused, problem in refusals:

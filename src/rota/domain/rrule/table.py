@@ -108,10 +108,10 @@ class TableTimes:
         return day - number + self._table_days[place]
 
 
-def picked(size: int, positions: Sequence[int]) -> list[int]:
+def picked(size: int, positions: Sequence[int]) -> Sequence[int]:
     """BYSETPOS: which of so many times, in order, stand at `positions` (1 is the first, -1 the last; none: all)."""
     if not positions:
-        return list(range(size))
+        return range(size)
     indexes = {position - 1 if position > 0 else size + position for position in positions}
     return sorted(index for index in indexes if 0 <= index < size)
 
@@ -122,6 +122,8 @@ def _table_of_weeks(rule: Rule) -> tuple[int, Table]:
     first = rule.dtstart.toordinal() - (rule.dtstart.weekday() - rule.week_start) % 7
     offsets = sorted((wanted.weekday - rule.week_start) % 7 for wanted in rule.by_day)
     clock_times = rule.clock_times
+    if not rule.by_set_position:
+        return round_, {(first + offset) % round_: clock_times for offset in offsets}
     table: dict[int, list[int]] = {}
     for index in picked(len(offsets) * len(clock_times), rule.by_set_position):
         place, number = divmod(index, len(clock_times))

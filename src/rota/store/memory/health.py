@@ -18,14 +18,6 @@ class MemoryHealth(Tables):
         with self._lock:
             self._clock_reading = reading
 
-    def get_clock_confirmation(self) -> datetime | None:
-        with self._lock:
-            return self._clock_confirmation
-
-    def commit_clock_confirmation(self, wall: datetime) -> None:
-        with self._lock:
-            self._clock_confirmation = wall
-
     def prune_idempotency(self, *, now: datetime, limit: int) -> int:
         with self._lock:
             expired = sorted(

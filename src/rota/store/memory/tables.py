@@ -1,7 +1,6 @@
 """The rows of a memory store: plain dicts behind one lock, and the few steps that several parts take."""
 
 from collections.abc import Sequence
-from datetime import datetime
 from threading import Lock
 
 from rota.domain.admission import Skip
@@ -42,7 +41,6 @@ class Tables:
         self._partitions: dict[int, PartitionState] = {}
         self._idempotency: dict[str, IdempotencyRecord] = {}
         self._clock_reading: ClockReading | None = None
-        self._clock_confirmation: datetime | None = None
 
     def _check_count(self, elements: Sequence[object]) -> None:
         if len(elements) > self.elements_max:

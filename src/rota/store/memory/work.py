@@ -6,7 +6,7 @@ from datetime import datetime
 
 from rota.domain.identity import RunId
 from rota.domain.run import Attempt, Run, RunEvent, RunState, next_state
-from rota.domain.settlement import Settlement
+from rota.domain.settlement import Settlement, settled_run
 from rota.store.memory.tables import Tables, intent_of
 from rota.store.port import Delivery, Fence, Heartbeat, HeartbeatOutcome, OpenedAttempt
 
@@ -96,18 +96,10 @@ class MemoryWork(Tables):
         if settlement.only_if_expired and attempt.lease_expires_at > settlement.settled_at:
             return False
         end = settlement.end
-        settled = replace(
-            run,
-            state=next_state(run.state, settlement.event),
-            reason=end.error if settlement.event is RunEvent.FOUND_MOOT else run.reason,
-            error=end.error,
-        )
-        if settlement.event is RunEvent.RETRY_SCHEDULED:
-            settled = replace(settled, available_at=settlement.retry_at)
+        settled = settled_run(run, settlement)
+        if settled.state is RunState.QUEUED:
             self._outbox[run.run_id] = intent_of(settled)
-        else:
-            settled = replace(settled, finished_at=settlement.settled_at)
-        if settlement.event is RunEvent.SUCCEEDED and end.result is not None:
+        if settled.state is RunState.SUCCEEDED and end.result is not None:
             self._results[run.run_id] = end.result
         self._runs[run.run_id] = settled
         self._attempts[key] = replace(

@@ -1,16 +1,16 @@
-"""What a single cell of a row, or member of a stored JSON object, holds: written by the first two, read by the others.
+"""What a single cell of a row, or member of a stored JSON object, holds.
 
-Those that read return what they are named after, or raise.
+The first three make a cell; the others read one, and return what they are named after or raise.
 SQLite keeps any type in any column and people have SQL consoles, so a row is not believed before it is read (I12).
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import TypeVar
 
-from rota.domain.errors import RotaError
+from rota.domain.errors import RotaError, UnreadableRow
 from rota.domain.instants import from_millis, to_millis
 from rota.domain.json_text import JsonText
 
@@ -26,12 +26,14 @@ def millis(instant: datetime) -> int:
     return to_millis(instant)
 
 
+@lru_cache(maxsize=INSTANTS_KEPT)
+def local_millis(local: datetime) -> int:
+    """A naive local time, as if it were an instant in UTC."""
+    return to_millis(local.replace(tzinfo=UTC))
+
+
 def millis_or_none(instant: datetime | None) -> int | None:
     return None if instant is None else millis(instant)
-
-
-class UnreadableRow(RotaError):
-    """A stored row does not make sense; the message says what of it. Restore it, or end what it belongs to."""
 
 
 @contextmanager

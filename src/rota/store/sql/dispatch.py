@@ -7,6 +7,7 @@ from functools import lru_cache
 from sqlalchemy import Integer, RowMapping, bindparam, column, literal_column, select, values
 
 from rota.domain.admission import DueSchedule
+from rota.domain.errors import UnreadableRow
 from rota.domain.identity import ScheduleId
 from rota.domain.run import RunState
 from rota.domain.schedule import CadenceRow, ScheduleStatus
@@ -47,7 +48,7 @@ class SqlDispatch(Part):
                 try:
                     with cells.reading(f"cadence {row['id']}"):
                         found.append(rows.to_cadence(row))
-                except cells.UnreadableRow:
+                except UnreadableRow:
                     continue
         return found
 
@@ -59,7 +60,7 @@ class SqlDispatch(Part):
             for row in connection.execute(_READ_LOST, arguments).mappings():
                 try:
                     lost.append(_to_lost(row))
-                except cells.UnreadableRow:
+                except UnreadableRow:
                     continue
         return lost
 
@@ -75,7 +76,7 @@ def _to_due(row: RowMapping, suspended: Suspended) -> DueSchedule | Unreadable:
             )
             texts.check_definition(row["version_definition"])
             return due
-    except cells.UnreadableRow as error:
+    except UnreadableRow as error:
         return Unreadable(
             schedule_id=ScheduleId(row["id"]),
             status=ScheduleStatus(row["status"]),

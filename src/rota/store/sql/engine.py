@@ -26,11 +26,14 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from rota.store.port import StoreUnavailable
 
+VERSION_MIN = (3, 32, 0)
+"""The first that takes more than 999 variables in a statement."""
+
 BUSY_TIMEOUT = timedelta(seconds=10)
 READERS_MAX = 16
 SWITCHES_MAX = 20
 CACHE_KIBIBYTES = 32 * 1024
-"""Of pages for each connection: SQLite's own 2 MB reads the indexes of a large store again in every commit."""
+"""Of pages for the writer: with SQLite's own 2 MB it would read the indexes of a large store again in every commit."""
 
 
 class Database:
@@ -38,6 +41,11 @@ class Database:
 
     def __init__(self, path: Path, *, busy_timeout: timedelta = BUSY_TIMEOUT) -> None:
         """Raises `StoreUnavailable` where there is no such folder, or the file is no database."""
+        if sqlite_driver().sqlite_version_info < VERSION_MIN:
+            raise StoreUnavailable(
+                f"Rota needs SQLite {'.'.join(map(str, VERSION_MIN))} or newer, and this Python has "
+                f"{sqlite_driver().sqlite_version}; use a newer Python."
+            )
         if not path.absolute().parent.is_dir():
             raise StoreUnavailable(
                 f"There is no folder {path.absolute().parent}; make it, or give another path."
@@ -47,7 +55,11 @@ class Database:
             path, begin="BEGIN", pragmas=("query_only=ON",), size=READERS_MAX, busy_timeout=busy_timeout
         )
         self._writers = _sqlite_engine(
-            path, begin="BEGIN IMMEDIATE", pragmas=("synchronous=FULL",), size=1, busy_timeout=busy_timeout
+            path,
+            begin="BEGIN IMMEDIATE",
+            pragmas=("synchronous=FULL", f"cache_size=-{CACHE_KIBIBYTES}"),
+            size=1,
+            busy_timeout=busy_timeout,
         )
         try:
             self._switch_to_write_ahead_log()
@@ -144,7 +156,7 @@ def _sqlite_engine(
 
     def set_pragmas(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
         cursor = connection.cursor()
-        for pragma in (*pragmas, f"cache_size=-{CACHE_KIBIBYTES}"):
+        for pragma in pragmas:
             cursor.execute(f"PRAGMA {pragma}")
         cursor.close()
 

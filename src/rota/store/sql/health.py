@@ -12,7 +12,6 @@ from rota.store.sql.batches import Part
 from rota.store.sql.schema import idempotency, settings
 
 CLOCK_READING = "clock_reading"
-CLOCK_CONFIRMATION = "clock_confirmation"
 
 
 class SqlHealth(Part):
@@ -38,16 +37,6 @@ class SqlHealth(Part):
             "boot_id": reading.boot_id,
         }
         self._write_setting(CLOCK_READING, encode_json(wire))
-
-    def get_clock_confirmation(self) -> datetime | None:
-        text = self._read_setting(CLOCK_CONFIRMATION)
-        if text is None:
-            return None
-        with cells.reading(f"setting {CLOCK_CONFIRMATION}"):
-            return parse_instant(cells.text(load_json(JsonText(text))))
-
-    def commit_clock_confirmation(self, wall: datetime) -> None:
-        self._write_setting(CLOCK_CONFIRMATION, encode_json(format_instant(wall)))
 
     def prune_idempotency(self, *, now: datetime, limit: int) -> int:
         with self._database.writing() as connection:

@@ -3,7 +3,8 @@
 SQLAlchemy prepares the parameters of each row anew, which costs as much as SQLite needs to write the row.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from operator import itemgetter
 
 from sqlalchemy import Connection, CursorResult, SelectBase, UpdateBase
 
@@ -54,10 +55,11 @@ class _Form:
         if names is None:
             raise TypeError(f"{connection.dialect.name} must be opened with a positional parameter style.")
         self.sql = compiled.string
-        self._names = names
+        # Of more than one name it gets a tuple; what has many rows has more than one.
+        self._get: Callable[[Values], tuple[object, ...]] = (
+            itemgetter(*names) if len(names) > 1 else lambda row: (row[names[0]],)
+        )
         self._constants = {name: bind.value for name, bind in compiled.binds.items() if not bind.required}
 
     def parameters_of(self, row: Values) -> tuple[object, ...]:
-        if self._constants:
-            row = {**self._constants, **row}
-        return tuple([row[name] for name in self._names])
+        return self._get({**self._constants, **row} if self._constants else row)

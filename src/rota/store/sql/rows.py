@@ -5,7 +5,7 @@ Reading a row raises whatever is wrong with it; callers say whose row it was by 
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, timedelta
+from datetime import timedelta
 from typing import Literal, cast, get_args
 
 from sqlalchemy import RowMapping
@@ -193,7 +193,7 @@ def run_values(run: Run) -> Values:
         "version": run.version,
         "scheduled_at": cells.millis(run.scheduled_at),
         "due_at": cells.millis(run.due_at),
-        "named_local": cells.millis(run.named_local.replace(tzinfo=UTC)),
+        "named_local": cells.local_millis(run.named_local),
         "offset_seconds": run.offset.days * 86_400 + run.offset.seconds,
         "period_key": run.period_key,
         "origin": run.origin,

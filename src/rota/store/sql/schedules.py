@@ -6,6 +6,7 @@ from sqlalchemy import Connection, Select, bindparam, case, delete, insert, lite
 from sqlalchemy.exc import IntegrityError
 
 from rota.domain.audit import AuditEvent
+from rota.domain.errors import UnreadableRow
 from rota.domain.identity import ScheduleId
 from rota.domain.json_text import load_json
 from rota.domain.schedule import Schedule, Suspension, Version
@@ -125,7 +126,7 @@ class SqlSchedules(Part):
                 for row in found:
                     try:
                         records.append(to_record(row, suspended))
-                    except cells.UnreadableRow:
+                    except UnreadableRow:
                         continue
                 if len(found) < wanted:
                     break

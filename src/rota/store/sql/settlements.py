@@ -1,12 +1,11 @@
 """Settlements in SQL: an attempt closed and its run's next state, under the attempt's number (I6, I7)."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from sqlalchemy import Connection, RowMapping, bindparam, insert, select, update
 
-from rota.domain.run import Run, RunEvent, RunState, next_state
-from rota.domain.settlement import Settlement
+from rota.domain.run import Run, RunState
+from rota.domain.settlement import Settlement, settled_run
 from rota.store.port import Fence
 from rota.store.sql import cells, rows
 from rota.store.sql.batches import Part, holds
@@ -33,7 +32,7 @@ class SqlSettlements(Part):
                 if row is None or not _applies(settlement, row) or (fences and row["partition"] not in held):
                     answers.append(False)
                     continue
-                accepted.append((settlement, _settled_run(settlement, rows.to_run(row))))
+                accepted.append((settlement, settled_run(rows.to_run(row), settlement)))
                 del current[settlement.run_id]
                 answers.append(True)
             _write(connection, accepted)
@@ -53,16 +52,6 @@ def _applies(settlement: Settlement, row: RowMapping) -> bool:
             not settlement.only_if_expired or cells.instant(row["lease_expires_at"]) <= settlement.settled_at
         )
     )
-
-
-def _settled_run(settlement: Settlement, run: Run) -> Run:
-    end = settlement.end
-    settled = replace(run, state=next_state(run.state, settlement.event), error=end.error)
-    if settlement.event is RunEvent.FOUND_MOOT:
-        settled = replace(settled, reason=end.error)
-    if settlement.event is RunEvent.RETRY_SCHEDULED:
-        return replace(settled, available_at=settlement.retry_at)
-    return replace(settled, finished_at=settlement.settled_at)
 
 
 def _write(connection: Connection, accepted: Sequence[tuple[Settlement, Run]]) -> None:

@@ -9,6 +9,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, RowMapping, bindparam, insert, select, update
 
+from rota.domain.errors import UnreadableRow
 from rota.domain.run import Attempt, Run, RunEvent, RunState, next_state
 from rota.store.port import Delivery, Heartbeat, HeartbeatOutcome, OpenedAttempt
 from rota.store.sql import cells, rows
@@ -88,7 +89,7 @@ def _opened(row: RowMapping, run: Run, *, now: datetime) -> OpenedAttempt | None
             return OpenedAttempt(
                 run=started, version=version_of(row), job=job_or_default(run.job, row["job_spec"])
             )
-    except cells.UnreadableRow:
+    except UnreadableRow:
         return None
 
 

@@ -9,7 +9,7 @@ from types import FrameType
 
 from rota.telemetry import get_logger
 
-log = get_logger("cli")
+log = get_logger("application")
 
 STOPPING = (signal.SIGINT, signal.SIGTERM)
 
@@ -18,9 +18,13 @@ STOPPING = (signal.SIGINT, signal.SIGTERM)
 def stopped_by_signals(stop: threading.Event) -> Iterator[None]:
     """SIGINT and SIGTERM set `stop`; a second one ends the process with 128 and its number, whatever is under way.
 
-    For the main thread. The handler only writes to a pipe that a thread reads: it may run while the main thread holds
-    the lock of `stop`, and setting it there would wait for that lock forever.
+    Does nothing outside of the main thread, which alone receives signals. The handler only writes to a pipe that a
+    thread reads: it may run while the main thread holds the lock of `stop`, and setting it there would wait for that
+    lock forever.
     """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
     reading, writing = os.pipe()
     is_stopping = False
 
@@ -32,9 +36,11 @@ def stopped_by_signals(stop: threading.Event) -> Iterator[None]:
         os.write(writing, b".")
 
     def watch() -> None:
-        if os.read(reading, 1):
-            log.info("process.stopping")
+        is_asked = bool(os.read(reading, 1))
+        # Before anything that could fail: a log that nobody reads any more must not keep the process alive.
         stop.set()
+        if is_asked:
+            log.info("process.stopping")
 
     watcher = threading.Thread(target=watch, name="rota-signals", daemon=True)
     watcher.start()
