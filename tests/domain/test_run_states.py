@@ -1,5 +1,6 @@
 """The table of a run's transitions, the retries and the settlements that lead through it (I7)."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -8,7 +9,8 @@ from rota.domain.errors import IllegalTransition
 from rota.domain.identity import RunId
 from rota.domain.job import RetryPolicy
 from rota.domain.run import SETTLED, TRANSITIONS, AttemptOutcome, RunEvent, RunState, next_state
-from rota.domain.settlement import AttemptEnd, Settlement, settle_attempt
+from rota.domain.settlement import AttemptEnd, Settlement, settle_attempt, settled_run
+from tests.contract.builders import new_schedule, run_at
 
 NOW = datetime(2026, 1, 10, 9, 0, 1, tzinfo=UTC)
 RUN = RunId("report-7.1.20260110T090000Z")
@@ -80,3 +82,31 @@ def test_delays_grow_by_the_factor_up_to_the_cap_and_bear_a_jitter_of_at_most_it
         assert base <= delay <= base * 1.5
     assert retry.delay_before(3, seed=RUN) == retry.delay_before(3, seed=RUN)
     assert retry.delay_before(3, seed="a") != retry.delay_before(3, seed="b")
+
+
+def test_a_run_that_was_asked_to_stop_is_cancelled_instead_of_retried() -> None:
+    made = run_at(new_schedule().schedule, NOW)
+    run = replace(made, state=RunState.RUNNING, attempt=1)
+    retried = settled_run(run, settle(AttemptOutcome.FAILED))
+    assert (retried.state, retried.finished_at) == (RunState.QUEUED, None)
+    stopped = settled_run(replace(run, cancel_requested_at=NOW), settle(AttemptOutcome.FAILED))
+    assert (stopped.state, stopped.finished_at, stopped.available_at) == (
+        RunState.CANCELLED,
+        NOW,
+        run.available_at,
+    )
+
+
+@pytest.mark.parametrize(
+    ("outcome", "expected"),
+    [(AttemptOutcome.MOOT, RunState.MOOT), (AttemptOutcome.CANCELLED, RunState.CANCELLED)],
+)
+def test_an_attempt_that_ends_its_run_tells_when(outcome: AttemptOutcome, expected: RunState) -> None:
+    run = replace(run_at(new_schedule().schedule, NOW), state=RunState.RUNNING, attempt=1)
+    settled = settled_run(run, settle(outcome))
+    assert (settled.state, settled.finished_at) == (expected, NOW)
+
+
+def test_the_local_time_of_a_run_is_that_of_its_instant() -> None:
+    run = replace(run_at(new_schedule().schedule, NOW), offset=timedelta(hours=-5))
+    assert run.local == datetime(2026, 1, 10, 4, 0, 1)
