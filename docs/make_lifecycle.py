@@ -28,6 +28,7 @@ BECAUSE = {
     RunEvent.SUCCEEDED: "the attempt succeeded",
     RunEvent.FAILED_FOR_GOOD: "the last attempt did not succeed",
     RunEvent.FOUND_MOOT: "the handler returned `Moot`",
+    RunEvent.FOUND_UNREADABLE: "its version or job, as stored, makes no sense",
     RunEvent.CANCELLED: "somebody asked for it",
 }
 

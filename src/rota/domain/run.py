@@ -43,6 +43,7 @@ class RunEvent(StrEnum):
     SUCCEEDED = "succeeded"
     FAILED_FOR_GOOD = "failed_for_good"
     FOUND_MOOT = "found_moot"
+    FOUND_UNREADABLE = "found_unreadable"
     CANCELLED = "cancelled"
 
 
@@ -56,6 +57,7 @@ TRANSITIONS: dict[tuple[RunState, RunEvent], RunState] = {
     (RunState.HELD, RunEvent.CANCELLED): RunState.CANCELLED,
     (RunState.QUEUED, RunEvent.ATTEMPT_OPENED): RunState.RUNNING,
     (RunState.QUEUED, RunEvent.CANCELLED): RunState.CANCELLED,
+    (RunState.QUEUED, RunEvent.FOUND_UNREADABLE): RunState.FAILED,
     (RunState.RUNNING, RunEvent.RETRY_SCHEDULED): RunState.QUEUED,
     (RunState.RUNNING, RunEvent.SUCCEEDED): RunState.SUCCEEDED,
     (RunState.RUNNING, RunEvent.FAILED_FOR_GOOD): RunState.FAILED,

@@ -8,7 +8,7 @@ No transaction, cursor or driver type crosses this border; `now` is a parameter 
 aware UTC. Every list has one fixed order, with the id as tie-break.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -180,6 +180,10 @@ class JobStore(Protocol):
         ...
 
 
+LEASE_MAX = timedelta(minutes=10)
+"""The longest lease of a partition. The epoch makes it safe to take one that seems longer (I13)."""
+
+
 # --- dispatch: what holders of partitions need -----------------------------------------------------------------------
 
 
@@ -211,12 +215,22 @@ class Unreadable:
     problem: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZoneRules:
+    """The rules of a zone as some version was computed with them; a process with others leaves its schedules alone."""
+
+    timezone: str
+    fingerprint: str
+
+
 class AdmissionOutcome(StrEnum):
     ADMITTED = "admitted"
     STALE = "stale"
     """Status or cursor were others by then; read again."""
     FENCED = "fenced"
     """The epoch was no longer the partition's; the caller is no longer its holder."""
+    PRUNED = "pruned"
+    """One of its runs lies before the schedule's `history_from`; nothing of the element was written."""
     KEY_USED = "key_used"
     """A run's id or period key exists already (the net under I2); nothing of the element was written."""
 
@@ -241,7 +255,10 @@ class DispatchStore(Protocol):
 
     def list_partitions(self) -> list[PartitionState]: ...
     def commit_acquisitions(self, owner: str, *, now: datetime, ttl: timedelta, limit: int) -> list[Fence]:
-        """Takes up to `limit` partitions that nobody holds at `now`, each at its epoch + 1."""
+        """Takes up to `limit` partitions that nobody holds at `now`, each at its epoch + 1.
+
+        A lease that ends more than `LEASE_MAX` after `now` was written under a clock that was ahead: it counts as free.
+        """
         ...
 
     def commit_renewals(
@@ -259,8 +276,10 @@ class DispatchStore(Protocol):
         """The earliest due instant of each partition that has one, in the past or the future."""
         ...
 
-    def read_due(self, partition: int, *, now: datetime, limit: int) -> list[DueSchedule | Unreadable]:
-        """Schedules due at `now`, by (due instant, id)."""
+    def read_due(
+        self, partition: int, *, now: datetime, limit: int, excluding: Collection[ZoneRules] = ()
+    ) -> list[DueSchedule | Unreadable]:
+        """Schedules due at `now`, by (due instant, id), without those whose version has one of the `excluding` rules."""
         ...
 
     def read_cadences(self, cadence_ids: Iterable[str]) -> list[CadenceRow]: ...
@@ -327,7 +346,8 @@ class WorkStore(Protocol):
     ) -> list[OpenedAttempt | None]:
         """Opens attempts: run to running, outbox row gone, attempt row with a lease of the job's length.
 
-        None where the delivery is stale: opened already, cancelled or settled.
+        None where the delivery is stale (opened already, cancelled or settled), and where the run's version or job
+        cannot be read: such a run has failed then, with the problem, so that it keeps nobody's place (I12).
         """
         ...
 
