@@ -23,13 +23,13 @@ help: ## list the commands
 demo: $(STAMP) ## run the guided demonstration on a database of its own
 	$(BIN)/rota demo
 
-up: $(STAMP) ## serve the API and dispatch from one process (DATABASE, HOST, PORT)
+up: $(STAMP) ## serve the API, dispatch and work in one process (DATABASE, HOST, PORT)
 	$(BIN)/rota up --database $(DATABASE) --host $(HOST) --port $(PORT)
 
 test: $(STAMP) ## run every test
 	$(BIN)/pytest -n $(PYTEST_WORKERS)
 
-fast: $(STAMP) ## run the tests that are not marked slow, in under twenty seconds
+fast: $(STAMP) ## run the tests that need no processes and no long searches
 	$(BIN)/pytest -n $(PYTEST_WORKERS) -m "not slow"
 
 check: lint types imports test ## lint, types, import rules and every test: what CI runs
@@ -49,7 +49,7 @@ fix: $(STAMP) ## repair style and formatting where that is safe
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-bench: $(STAMP) ## measure speed beside a pure-SQL limit
+bench: $(STAMP) ## measure speed, each figure beside a baseline of the same run
 	$(BIN)/python -m bench
 
 docs: $(STAMP) ## write again the pages that are generated: every docs/make_*.py writes its own

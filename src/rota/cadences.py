@@ -1,4 +1,4 @@
-"""Compiled cadences, kept by id: each distinct rule, zone and policy is compiled once in a process."""
+"""Compiled cadences: each distinct rule, zone and policy is compiled once in a process."""
 
 from collections import OrderedDict
 from threading import Lock
@@ -29,20 +29,29 @@ def cadence_row_of(recurrence: Recurrence, zone: Zone, *, gap: Gap, fold: Fold) 
     )
 
 
+_Key = tuple[Recurrence, str, Gap, Fold, str]
+
+
 class Cadences:
-    """Compiled cadences by id, the least recently used forgotten first. Threads may share it."""
+    """Compiled cadences, the least recently used forgotten first. Threads may share it.
+
+    They are kept by everything that they are computed from, not by the id that a version names: a row that was changed
+    by hand then changes no other schedule (I12).
+    """
 
     def __init__(self, zones: Zones) -> None:
         self._zones = zones
-        self._kept: OrderedDict[str, Cadence] = OrderedDict()
+        self._kept: OrderedDict[_Key, Cadence] = OrderedDict()
         self._lock = Lock()
 
     def of_version(self, version: Version) -> Cadence:
         """The version's cadence. Raises `ZoneRulesDiffer` where this process has other rules for its zone (I11)."""
+        definition = version.definition
+        key = definition.recurrence, definition.timezone, definition.gap, version.fold, version.fingerprint
         with self._lock:
-            kept = self._kept.get(version.cadence_id)
+            kept = self._kept.get(key)
             if kept is not None:
-                self._kept.move_to_end(version.cadence_id)
+                self._kept.move_to_end(key)
                 return kept
         zone = self._zones.load(version.definition.timezone)
         if fingerprint(zone) != version.fingerprint:
@@ -52,7 +61,7 @@ class Cadences:
             )
         cadence = Cadence(version.definition.recurrence, zone, gap=version.definition.gap, fold=version.fold)
         with self._lock:
-            self._kept[version.cadence_id] = cadence
+            self._kept[key] = cadence
             if len(self._kept) > CADENCES_KEPT:
                 self._kept.popitem(last=False)
         return cadence

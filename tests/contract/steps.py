@@ -1,7 +1,7 @@
 """What several tests do to a store on their way: short names for port calls, in batches that every store takes."""
 
 from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TypeVar
 
 from rota.domain.admission import Admission, DueSchedule
@@ -10,6 +10,7 @@ from rota.domain.run import Attempt, Run
 from rota.domain.schedule import Schedule
 from rota.domain.settlement import Settlement
 from rota.store.port import (
+    LEASE_MAX,
     AdmissionOutcome,
     Creation,
     Delivery,
@@ -24,7 +25,7 @@ from rota.store.port import (
 from tests.contract.builders import MADE_AT, NINE, admission, new_schedule, run_at
 
 PARTITIONS = 4
-TTL = timedelta(days=1000)
+TTL = LEASE_MAX
 """Of leases that a test is not about."""
 
 PAGES_MAX = 50

@@ -1,7 +1,7 @@
 """Dispatchers over one store and one manual clock, as many as a test wants."""
 
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Protocol
 
 import pytest
 
@@ -17,7 +17,9 @@ from tests.contract.conftest import OpenStore, folder, migrated, open_store  # n
 START = datetime(2025, 6, 10, 8, 0, tzinfo=UTC)
 LEASE = timedelta(seconds=15)
 
-NewDispatcher = Callable[[str], Dispatcher]
+
+class NewDispatcher(Protocol):
+    def __call__(self, owner: str, page: int = 100) -> Dispatcher: ...
 
 
 @pytest.fixture
@@ -34,7 +36,7 @@ def context(request: pytest.FixtureRequest, clock: ManualClock, open_store: Open
 
 @pytest.fixture
 def new_dispatcher(context: Context, clock: ManualClock) -> NewDispatcher:
-    def build(owner: str) -> Dispatcher:
+    def build(owner: str, page: int = 100) -> Dispatcher:
         return Dispatcher(
             context.store,
             cadences=context.cadences,
@@ -42,7 +44,7 @@ def new_dispatcher(context: Context, clock: ManualClock) -> NewDispatcher:
             owner=owner,
             lease=LEASE,
             poll=timedelta(seconds=1),
-            page=100,
+            page=page,
         )
 
     return build

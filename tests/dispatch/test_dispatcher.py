@@ -11,8 +11,10 @@ from rota.domain.identity import ScheduleId
 from rota.domain.run import Run, RunState
 from rota.domain.schedule import ScheduleStatus, Version
 from rota.service.context import Context
+from rota.service.occurrences import list_upcoming
 from rota.service.schedules import end_schedule, pause_schedule, resume_schedule, show_schedule
 from rota.store.port import Fence, RunFilter
+from rota.store.sql import SqlStore
 from rota.testing.clock import ManualClock
 from tests.dispatch.conftest import LEASE, START, NewDispatcher, believe_until, run_instants, save, work_off
 
@@ -249,21 +251,127 @@ def test_a_machine_that_was_suspended_has_not_leapt(
     assert work_off(dispatcher, clock.now()) == 1
 
 
-def test_a_schedule_that_may_not_be_computed_here_waits_and_is_no_busy_loop(
+def test_schedules_of_a_zone_with_other_rules_are_left_alone_and_keep_nobodys_place(
     context: Context, new_dispatcher: NewDispatcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    save(context, "elsewhere", "* * * * *", timezone="Europe/Paris")
+    for number in range(12):
+        save(context, f"elsewhere-{number}", "* * * * *", timezone="Europe/Paris")
+    save(context, "healthy", "*/5 * * * *")
+    of_version = context.cadences.of_version
 
-    def refuse(version: Version) -> Cadence:
-        raise ZoneRulesDiffer(f"The rules of {version.definition.timezone} differ.")
+    def refuse_paris(version: Version) -> Cadence:
+        if version.definition.timezone == "Europe/Paris":
+            raise ZoneRulesDiffer("The rules of Europe/Paris differ.")
+        return of_version(version)
 
-    monkeypatch.setattr(context.cadences, "of_version", refuse)
-    dispatcher = new_dispatcher("a")
-    work_off(dispatcher, START + MINUTE)
-    assert dispatcher.step(START + MINUTE).wake_at == START + MINUTE + SECOND
-    assert show_schedule(context, "elsewhere")["status"] == "active"
+    monkeypatch.setattr(context.cadences, "of_version", refuse_paris)
+    dispatcher = new_dispatcher("a", page=1)
+    for minute in range(11):
+        work_off(dispatcher, START + minute * MINUTE)
+    assert run_instants(context, "healthy") == [START + 5 * MINUTE, START + 10 * MINUTE]
+    assert dispatcher.step(START + 10 * MINUTE).wake_at == START + 10 * MINUTE + SECOND, "no busy loop"
+    assert show_schedule(context, "elsewhere-0")["status"] == "active"
+
     monkeypatch.undo()
-    assert work_off(dispatcher, START + MINUTE) == 1
+    work_off(new_dispatcher("updated"), START + 11 * MINUTE)
+    assert run_instants(context, "elsewhere-0") == [START + 10 * MINUTE, START + 11 * MINUTE], "within grace"
+
+
+def test_a_step_reads_one_page_and_the_next_one_goes_on_with_the_other_partitions(
+    context: Context, new_dispatcher: NewDispatcher, clock: ManualClock
+) -> None:
+    for number in range(40):
+        save(context, f"report-{number}", "0 9 * * *")
+    clock.set(NINE)
+    dispatcher = new_dispatcher("a", page=5)
+    steps = [dispatcher.step(NINE).admitted for _ in range(8)]
+    assert steps == [5] * 8
+    assert dispatcher.step(NINE).admitted == 0
+
+
+def test_what_an_ended_schedule_owed_and_can_no_longer_be_named_is_recorded(
+    context: Context, new_dispatcher: NewDispatcher, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(context, "poisoned", "* * * * *")
+
+    def fail(_version: Version) -> Cadence:
+        raise ZeroDivisionError("a rule that divides by nothing")
+
+    monkeypatch.setattr(context.cadences, "of_version", fail)
+    dispatcher = new_dispatcher("a")
+    work_off(dispatcher, START + 3 * MINUTE)
+    assert show_schedule(context, "poisoned")["status"] == "error"
+    end_schedule(context, "poisoned")
+    work_off(dispatcher, START + 4 * MINUTE)
+
+    shown = show_schedule(context, "poisoned")
+    assert (shown["status"], shown["status_reason"], shown["next_due"]) == ("ended", "deleted", None)
+    [skip] = ledger(context, "poisoned")
+    assert isinstance(skip, Skip)
+    assert (skip.reason, skip.from_) == ("error", START + MINUTE)
+    assert skip.until > START + 3 * MINUTE
+
+
+@pytest.mark.parametrize("context", ["sqlite"], indirect=True)
+def test_b19_a_row_that_no_date_matches_goes_to_error_and_the_healthy_one_runs(
+    new_dispatcher: NewDispatcher, context: Context, clock: ManualClock
+) -> None:
+    """The input of the case: the row is put straight into the database, behind the back of every check."""
+    assert isinstance(context.store, SqlStore)
+    clock.set(datetime(2025, 6, 10, 10, 2, tzinfo=UTC))
+    save(context, "healthy", "*/5 * * * *")
+    save(context, "poisoned", "*/5 * * * *")
+    with context.store._database.writing() as connection:
+        changed = connection.exec_driver_sql(
+            "UPDATE versions SET definition = replace(definition, '*/5 * * * *', '0 0 30 2 *')"
+            " WHERE schedule_id = 'poisoned'"
+        )
+        assert changed.rowcount == 1
+    dispatcher = new_dispatcher("a")
+    for minute in range(2, 12):
+        work_off(dispatcher, datetime(2025, 6, 10, 10, minute, tzinfo=UTC))
+    ten = datetime(2025, 6, 10, 10, tzinfo=UTC)
+    assert run_instants(context, "healthy") == [ten + 5 * MINUTE, ten + 10 * MINUTE]
+    assert show_schedule(context, "poisoned")["status"] == "error"
+
+
+@pytest.mark.parametrize(
+    ("overdue", "expected_first", "expected_count", "expected_skips"),
+    [
+        ({"policy": "catch_up_all"}, "2025-06-09T22:01:00Z", 480, []),
+        ({"policy": "latest_only"}, "2025-06-10T06:00:00Z", 1, [("superseded", 479)]),
+        ({"policy": "expire", "deadline": "PT5M"}, "2025-06-10T05:56:00Z", 5, [("expired", 475)]),
+    ],
+)
+def test_b33_after_a_night_off_the_ledger_says_what_became_of_every_minute(
+    context: Context,
+    new_dispatcher: NewDispatcher,
+    clock: ManualClock,
+    overdue: dict[str, object],
+    expected_first: str,
+    expected_count: int,
+    expected_skips: list[tuple[str, int]],
+) -> None:
+    clock.leap(datetime(2025, 6, 9, 22, tzinfo=UTC) - clock.now())
+    save(context, "report", "* * * * *", overdue=overdue)
+    dispatcher = new_dispatcher("a")
+    work_off(dispatcher, datetime(2025, 6, 10, 6, 0, 30, tzinfo=UTC))
+    first = datetime.fromisoformat(expected_first)
+    expected = [first + n * MINUTE for n in range(expected_count)]
+    assert expected == run_instants(context, "report")
+    assert expected_skips == skips(context, "report")
+    work_off(dispatcher, datetime(2025, 6, 10, 6, 1, 30, tzinfo=UTC))
+    assert run_instants(context, "report")[-1] == datetime(2025, 6, 10, 6, 1, tzinfo=UTC)
+
+
+def test_upcoming_names_nothing_again_after_the_clock_was_set_back(
+    context: Context, new_dispatcher: NewDispatcher, clock: ManualClock
+) -> None:
+    save(context, "report", "* * * * *")
+    work_off(new_dispatcher("a"), START + 30 * MINUTE)
+    clock.leap(-20 * MINUTE)
+    [first, *_] = list_upcoming(context, "report", count=2)["occurrences"]  # type: ignore[misc]
+    assert first["scheduled_at"] == "2025-06-10T08:31:00Z"
 
 
 def test_checkpoints_tell_how_far_a_partition_has_admitted_everything(

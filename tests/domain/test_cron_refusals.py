@@ -1,7 +1,6 @@
 """Cron expressions that are refused: by which field, with which words, and what only looks impossible."""
 
 from datetime import datetime
-from time import perf_counter
 
 import pytest
 
@@ -32,10 +31,8 @@ def refused(expression: str) -> InvalidExpression:
         "0 0 */5 2 SAT#5,SUN#5,MON#5,TUE#5,WED#5,THU#5,FRI#5",
     ],
 )
-def test_an_expression_that_no_date_matches_is_refused_at_once(expression: str) -> None:
-    started = perf_counter()
+def test_an_expression_that_no_date_matches_is_refused(expression: str) -> None:
     error = refused(expression)
-    assert perf_counter() - started < 1
     assert error.part == "expression"
     assert error.problem.startswith("No date ever has day of month ")
 

@@ -213,3 +213,25 @@ def test_an_early_until_keeps_its_four_digits_of_year() -> None:
     found = compiled("FREQ=DAILY;UNTIL=09870101T000000Z", "RDATE:19970902T090000")
     assert "UNTIL=09870101T000000Z" in found.text
     assert [*walk(compile_rrule(found.text))] == days("1997 Sep 2")
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        ("FREQ=YEARLY;INTERVAL=2026;BYMONTH=2", ["20260201T000000", "40520201T000000"]),
+        ("FREQ=YEARLY;INTERVAL=9999", ["20260101T000000", None]),
+        ("FREQ=MONTHLY;INTERVAL=100000", ["20260101T000000", None]),
+        ("FREQ=MONTHLY;INTERVAL=24312;BYMONTHDAY=2", ["20260102T000000", "40520102T000000"]),
+        ("FREQ=WEEKLY;INTERVAL=1000000", ["20260101T000000", None]),
+        ("FREQ=DAILY;INTERVAL=1000000", ["20260101T000000", "47631129T000000"]),
+    ],
+)
+def test_the_first_instant_of_a_period_begins_a_rule_of_any_interval(
+    rule: str, expected: list[str | None]
+) -> None:
+    """Just before DTSTART is the period before the first one, which an interval must not take for its own."""
+    found = compile_rrule(f"DTSTART:20260101T000000\nRRULE:{rule}")
+    first = found.next(datetime(1, 1, 1))
+    assert first is not None
+    second = found.next(first)
+    assert [f"{first:%Y%m%dT%H%M%S}", second and f"{second:%Y%m%dT%H%M%S}"] == expected

@@ -57,8 +57,10 @@ def test_an_attempt_that_did_not_end_by_itself_is_retried(outcome: AttemptOutcom
     assert settle(outcome).event is RunEvent.RETRY_SCHEDULED
 
 
-def test_an_attempt_given_back_goes_on_at_once() -> None:
-    assert settle(AttemptOutcome.INTERRUPTED).retry_at == NOW
+@pytest.mark.parametrize("attempt", [1, 3, 4])
+def test_an_attempt_given_back_goes_on_at_once_whatever_its_number(attempt: int) -> None:
+    given_back = settle(AttemptOutcome.INTERRUPTED, attempt=attempt)
+    assert (given_back.event, given_back.retry_at) == (RunEvent.RETRY_SCHEDULED, NOW)
 
 
 def test_a_failure_that_trying_again_cannot_mend_is_final() -> None:
@@ -82,6 +84,13 @@ def test_delays_grow_by_the_factor_up_to_the_cap_and_bear_a_jitter_of_at_most_it
         assert base <= delay <= base * 1.5
     assert retry.delay_before(3, seed=RUN) == retry.delay_before(3, seed=RUN)
     assert retry.delay_before(3, seed="a") != retry.delay_before(3, seed="b")
+
+
+def test_a_run_that_was_asked_to_stop_does_not_fail() -> None:
+    run = replace(run_at(new_schedule().schedule, NOW), state=RunState.RUNNING, attempt=3)
+    last = settle(AttemptOutcome.FAILED, attempt=3)
+    assert settled_run(run, last).state is RunState.FAILED
+    assert settled_run(replace(run, cancel_requested_at=NOW), last).state is RunState.CANCELLED
 
 
 def test_a_run_that_was_asked_to_stop_is_cancelled_instead_of_retried() -> None:

@@ -56,8 +56,8 @@ def test_an_address_that_names_no_file_is_refused(url: str, problem: str) -> Non
 
 
 def test_a_sqlite_that_is_too_old_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 31, 1))
-    with pytest.raises(StoreUnavailable, match=r"SQLite 3\.32\.0 or newer"):
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 36, 0))
+    with pytest.raises(StoreUnavailable, match=r"SQLite 3\.37\.0 or newer"):
         open_sql_store(str(tmp_path / "rota.db"))
 
 

@@ -1,4 +1,4 @@
-"""The story: eight days of a sales report, each with something that goes wrong in production."""
+"""The story: two weeks of a sales report, nearly every day with something that goes wrong in production."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

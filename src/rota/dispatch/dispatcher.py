@@ -1,10 +1,11 @@
 """The dispatcher: turns due occurrences into queued runs, and lost attempts into further ones.
 
-One step. Renew the leases when it is time. Judge the clock. Ask for the earliest due instant of every partition held.
-From each partition that has something due read one page, oldest first; decide each schedule's admission with the pure
-planner; commit the page under the partition's epoch, conditioned on each schedule's status and cursor as they were
-read. Whatever was refused was changed by somebody else meanwhile, and is read again in the next step. A schedule that
-cannot be read or planned is put into status `error` alone (I12). Attempts whose lease ran out are settled as lost.
+One step. Judge the clock. Renew the leases when it is time. Ask for the earliest due instant of every partition held.
+From those that have something due, in turn, read one page of schedules in all, oldest first in each partition. Decide
+each schedule's admission with the pure planner; commit under the partition's epoch, conditioned on each schedule's
+status and cursor as they were read. Whatever was refused was changed by somebody else meanwhile, and is read again in
+the next step. A schedule that cannot be read or planned is put into status `error` alone (I12). Attempts whose lease
+ran out are settled as lost.
 
 Nothing is remembered between steps but leases and checkpoints not yet written: any process may die between any two
 statements and the next one finds all it needs in the store (I5).
@@ -22,7 +23,7 @@ from rota.dispatch.admitting import admit_page
 from rota.dispatch.leases import Leases
 from rota.dispatch.recovery import recover_lost
 from rota.domain.errors import RotaError
-from rota.store.port import ClockReading, Fence, Store
+from rota.store.port import ClockReading, Fence, Store, ZoneRules
 from rota.telemetry import get_logger
 
 log = get_logger("dispatch")
@@ -65,6 +66,8 @@ class Dispatcher:
         self._leases = Leases(store, owner=owner, ttl=lease)
         self._line: ClockReading | None = None
         self._checkpoints: dict[int, tuple[Fence, datetime]] = {}
+        self._differing: set[ZoneRules] = set()
+        self._last_served = -1
 
     def step(self, now: datetime) -> StepReport:
         """One bounded piece of work at `now`."""
@@ -81,16 +84,9 @@ class Dispatcher:
             self._store.prune_idempotency(now=now, limit=self._page)
         fences = self._leases.held(now)
         due_times = self._store.read_due_times(list(fences))
-        admitted, changed = 0, False
-        for partition, fence in fences.items():
-            due = due_times.get(partition)
-            if due is None or due > now:
-                self._checkpoints[partition] = (fence, now)
-                continue
-            page = admit_page(self._store, self._cadences, fence, now=now, limit=self._page)
-            admitted, changed = admitted + page.admitted, changed or page.is_changed
-            if page.is_fenced:
-                self._leases.drop(partition)
+        ready = {partition for partition, due in due_times.items() if due <= now}
+        self._checkpoints |= {partition: (fences[partition], now) for partition in fences.keys() - ready}
+        admitted, changed = self._admit(fences, self._in_turn(ready), now)
         recovered = recover_lost(
             self._store, list(self._leases.held(now).values()), now=now, limit=self._page
         )
@@ -111,7 +107,7 @@ class Dispatcher:
                 report = self.step(now := self._clock.now())
                 seconds = min(seconds, max(0.0, (report.wake_at - now).total_seconds()))
             except RotaError as error:
-                log.exception("dispatch.step_failed", problem=str(error))
+                log.warning("dispatch.step_failed", problem=str(error))
             if not stop.is_set():
                 self._clock.wait(wake, seconds)
         try:
@@ -119,6 +115,33 @@ class Dispatcher:
             self._leases.release(self._clock.now())
         except RotaError as error:
             log.warning("lease.release_failed", problem=str(error))
+
+    def _in_turn(self, partitions: set[int]) -> list[int]:
+        """Beginning after the one that was served last, so that no backlog delays the other partitions."""
+        return sorted(partitions, key=lambda partition: (partition <= self._last_served, partition))
+
+    def _admit(self, fences: dict[int, Fence], ready: list[int], now: datetime) -> tuple[int, bool]:
+        """Pages of the partitions that are ready, until as many schedules were read as one page holds.
+
+        Answers with the number of runs created, and whether there may be more to do at once.
+        """
+        admitted, changed, left = 0, False, self._page
+        for place, partition in enumerate(ready):
+            page = admit_page(
+                self._store,
+                self._cadences,
+                fences[partition],
+                now=now,
+                limit=left,
+                differing=self._differing,
+            )
+            self._last_served = partition
+            admitted, changed, left = admitted + page.admitted, changed or page.is_changed, left - page.read
+            if page.is_fenced:
+                self._leases.drop(partition)
+            if left <= 0:
+                return admitted, changed or place + 1 < len(ready)
+        return admitted, changed
 
     def _judge_clock(self, now: datetime) -> ClockLeap | None:
         reading = ClockReading(

@@ -64,6 +64,3 @@ class Leases:
         self._store.commit_releases(self.owner, list(self._fences.values()), now=now)
         self._fences = {}
         self._trusted_until = None
-
-    def renews_at(self) -> datetime | None:
-        return self._renew_at

@@ -1,8 +1,9 @@
 """A schedule that cannot be read or planned: it is put into `error` with the message, and all others go on (I12)."""
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
+from rota.domain.admission import Admission, Skip
 from rota.domain.audit import AuditEvent
 from rota.domain.schedule import ScheduleStatus, Suspension
 from rota.store.port import StatusChange, Unreadable
@@ -15,11 +16,8 @@ def problem_of(error: Exception) -> str:
 
 
 def error_change(row: Unreadable, *, now: datetime) -> StatusChange:
-    """The change that takes the schedule out of admission, with its cursor kept for when it is resumed.
-
-    One that has ended already only loses its cursor: what it still owed cannot be named any more.
-    """
-    change = StatusChange(
+    """The change that takes the schedule out of admission, with its cursor kept for when it is resumed."""
+    return StatusChange(
         schedule_id=row.schedule_id,
         expected_status=row.status,
         expected_cursor=row.cursor,
@@ -31,7 +29,33 @@ def error_change(row: Unreadable, *, now: datetime) -> StatusChange:
         ),
         suspension_opened=Suspension(from_=now, until=None, reason="error"),
     )
-    if row.status is ScheduleStatus.ENDED:
-        gone = replace(row.cursor, scheduled_at=None, due_at=None)
-        return replace(change, status=ScheduleStatus.ENDED, cursor=gone, suspension_opened=None)
-    return change
+
+
+def abandonment_of(row: Unreadable, *, now: datetime) -> Admission:
+    """What an ended schedule that cannot be computed still owed: one skip for the instant at its cursor and all after.
+
+    How many they were cannot be known any more, so the skip counts the one that is known and says so (I4).
+    """
+    cursor = row.cursor
+    skips: tuple[Skip, ...] = ()
+    if cursor.scheduled_at is not None:
+        skip = Skip(
+            schedule_id=row.schedule_id,
+            version=cursor.version,
+            from_=cursor.scheduled_at,
+            until=max(now.replace(microsecond=0), cursor.scheduled_at) + timedelta(seconds=1),
+            count=1,
+            reason="error",
+            note=f"At least this one: the others until the end could not be named. {row.problem}",
+        )
+        skips = (skip,)
+    return Admission(
+        schedule_id=row.schedule_id,
+        expected_status=row.status,
+        expected_cursor=cursor,
+        runs=(),
+        skips=skips,
+        cursor=replace(cursor, scheduled_at=None, due_at=None),
+        status=ScheduleStatus.ENDED,
+        status_reason="deleted",
+    )

@@ -78,11 +78,6 @@ def whole_second_floor(instant: datetime) -> datetime:
     return instant.replace(microsecond=0)
 
 
-def whole_second_ceil(instant: datetime) -> datetime:
-    """The whole second at or after `instant`."""
-    return instant if not instant.microsecond else instant.replace(microsecond=0) + _SECOND
-
-
 def stamp(instant: datetime) -> str:
     """`20260110T090000Z`, as in run ids; a fraction of a second is left out."""
     utc = instant.astimezone(UTC)

@@ -48,12 +48,15 @@ def settle_attempt(
     now: datetime,
     only_if_expired: bool = False,
 ) -> Settlement:
-    """The settlement of attempt `attempt`: an end that is not final is retried until `max_attempts` are used up."""
+    """The settlement of attempt `attempt`: an end that is not final is retried until `max_attempts` are used up.
+
+    An attempt that its worker gave back (`INTERRUPTED`) says nothing against the work: another follows at once,
+    whatever their number.
+    """
     event = _event_of(end, attempts_left=attempt < retry.max_attempts, cancel_requested=cancel_requested)
     retry_at = None
     if event is RunEvent.RETRY_SCHEDULED:
         interrupted = end.outcome is AttemptOutcome.INTERRUPTED
-        # An attempt that its worker gave back on purpose says nothing against the work: it goes on at once.
         retry_at = now if interrupted else now + retry.delay_before(attempt + 1, seed=run_id)
     return Settlement(
         run_id=run_id,
@@ -67,9 +70,12 @@ def settle_attempt(
 
 
 def settled_run(run: Run, settlement: Settlement) -> Run:
-    """The run after its current attempt was settled; a retry is not made of a run that was asked to stop meanwhile."""
+    """The run after its current attempt was settled.
+
+    A request to stop that its worker had not heard of counts as if it had: an attempt that did not succeed cancels it.
+    """
     event = settlement.event
-    if event is RunEvent.RETRY_SCHEDULED and run.cancel_requested_at is not None:
+    if event in {RunEvent.RETRY_SCHEDULED, RunEvent.FAILED_FOR_GOOD} and run.cancel_requested_at is not None:
         event = RunEvent.CANCELLED
     end = settlement.end
     settled = replace(run, state=next_state(run.state, event), error=end.error)
@@ -88,12 +94,9 @@ def _event_of(end: AttemptEnd, *, attempts_left: bool, cancel_requested: bool) -
             return RunEvent.FOUND_MOOT
         case AttemptOutcome.CANCELLED:
             return RunEvent.CANCELLED
-        case (
-            AttemptOutcome.FAILED
-            | AttemptOutcome.TIMED_OUT
-            | AttemptOutcome.LOST
-            | AttemptOutcome.INTERRUPTED
-        ):
+        case AttemptOutcome.INTERRUPTED:
+            return RunEvent.CANCELLED if cancel_requested else RunEvent.RETRY_SCHEDULED
+        case AttemptOutcome.FAILED | AttemptOutcome.TIMED_OUT | AttemptOutcome.LOST:
             if cancel_requested:
                 return RunEvent.CANCELLED
             return RunEvent.RETRY_SCHEDULED if attempts_left and end.retryable else RunEvent.FAILED_FOR_GOOD

@@ -112,10 +112,6 @@ class Zone:
             yield segment
             from_ = segment.until
 
-    def to_local(self, instant: datetime) -> datetime:
-        """What the clocks of the zone show at `instant` (aware UTC), as a naive datetime."""
-        return (instant + self.segment_at(instant).offset).replace(tzinfo=None)
-
     def transitions(self, *, from_: int, until: int) -> Iterator[tuple[int, int, int]]:
         """`(instant, offset before, offset from then on)` of each change of offset after `from_`, by `until`.
 

@@ -1,12 +1,12 @@
 """Occurrences to come and gone: preview of a definition, upcoming ones of a schedule, its ledger."""
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import cast, get_args
 
 from rota.domain.cadence import Cadence, FoldAsked, Gap, Occurrence
 from rota.domain.definition import FieldErrors, parse_choice
-from rota.domain.errors import FieldError, InvalidRequest
+from rota.domain.errors import Conflict, FieldError, InvalidRequest
 from rota.domain.identity import ScheduleId
 from rota.domain.instants import format_instant, parse_instant, whole_second_floor
 from rota.domain.period import period_key
@@ -65,14 +65,21 @@ def preview(context: Context, body: Mapping[str, object]) -> Wire:
 
 
 def list_upcoming(context: Context, schedule_id: str, *, count: int) -> Wire:
-    """The next instants that the schedule's version names after now. Raises `NotFound`, `InvalidRequest`."""
+    """What the schedule names next, after now and not before its cursor.
+
+    Raises `NotFound`, `InvalidRequest`, and `Conflict` for one in error.
+    """
     record = get_schedule(context, schedule_id)
     if not 1 <= count <= PREVIEW_COUNT_MAX:
         raise InvalidRequest(FieldError("count", f"Give a whole number from 1 to {PREVIEW_COUNT_MAX}."))
+    if record.schedule.status is ScheduleStatus.ERROR:
+        raise Conflict(f"Schedule {schedule_id!r} is in error: {record.schedule.status_reason}")
     occurrences: list[Wire] = []
-    after = context.clock.now()
-    if record.schedule.status is not ScheduleStatus.ENDED:
+    cursor = record.schedule.cursor.scheduled_at
+    if record.schedule.status is not ScheduleStatus.ENDED and cursor is not None:
         cadence = context.cadences.of_version(record.version)
+        # A clock that was set back names nothing again that has its outcome already.
+        after = max(context.clock.now(), cursor - timedelta(seconds=1))
         while len(occurrences) < count:
             occurrence = next_named(record.version, cadence, after)
             if occurrence is None:

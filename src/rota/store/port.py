@@ -19,6 +19,7 @@ from rota.domain.audit import AuditEvent
 from rota.domain.errors import RotaError
 from rota.domain.identity import RunId, ScheduleId
 from rota.domain.job import Job
+from rota.domain.job_form import LEASE_MAX as JOB_LEASE_MAX
 from rota.domain.json_text import JsonText
 from rota.domain.run import Attempt, Origin, Progress, Run, RunDetail, RunState
 from rota.domain.schedule import CadenceRow, Cursor, Schedule, ScheduleStatus, Suspension, Version
@@ -104,26 +105,21 @@ class ScheduleStore(Protocol):
     def commit_creation(self, new: NewSchedule, *, now: datetime) -> Creation: ...
     def commit_status_change(self, change: StatusChange, *, fence: "Fence | None" = None) -> bool:
         """False: status, cursor or (with `fence`) epoch were others; nothing was written."""
-        ...
 
     def get_idempotency(self, key: str, *, now: datetime) -> IdempotencyRecord | None:
         """The record of a key that has not expired at `now`."""
-        ...
 
     def get_schedule(self, schedule_id: ScheduleId) -> ScheduleRecord | None:
         """Raises `UnreadableRow` where its rows make no sense."""
-        ...
 
     def get_version(self, schedule_id: ScheduleId, number: int) -> Version | None: ...
     def list_schedules(
         self, filter_: ScheduleFilter, *, after: ScheduleId | None, limit: int
     ) -> list[ScheduleRecord]:
         """By id, those after `after`; what cannot be read is left out."""
-        ...
 
     def list_audit(self, schedule_id: ScheduleId, *, limit: int) -> list[AuditEvent]:
-        """Newest first."""
-        ...
+        """Newest first; what cannot be read is left out."""
 
 
 # --- runs: what the use cases and pages about runs need --------------------------------------------------------------
@@ -150,38 +146,51 @@ class LedgerKey:
 class RunStore(Protocol):
     """Runs as people and applications see them."""
 
-    def get_run(self, run_id: RunId) -> RunDetail | None: ...
+    def get_run(self, run_id: RunId) -> RunDetail | None:
+        """Raises `UnreadableRow`."""
+
     def list_runs(self, filter_: RunFilter, *, before: LedgerKey | None, limit: int) -> list[Run]:
-        """Newest scheduled_at first, then by run id descending; those after the place `before` in that order."""
-        ...
+        """Newest scheduled_at first, then by run id descending; those after the place `before` in that order.
+
+        What cannot be read is left out.
+        """
 
     def list_ledger(
         self, schedule_id: ScheduleId, *, before: LedgerKey | None, limit: int
     ) -> list[Run | Skip]:
-        """A schedule's runs and skips, newest instant first (a skip's is its `from_`), ties by id descending."""
-        ...
+        """A schedule's runs and skips, newest instant first (a skip's is its `from_`), ties by id descending.
+
+        What cannot be read is left out.
+        """
 
     def commit_cancel(self, run_id: RunId, *, event: AuditEvent, now: datetime) -> Run | None:
         """A waiting run is cancelled with its delivery intent; a running one is asked to stop; a settled one is left.
 
-        The run after it, or None where there is no such run.
+        The run after it, or None where there is no such run. Raises `UnreadableRow`.
         """
-        ...
 
 
 class JobStore(Protocol):
     def commit_job(self, job: Job, *, now: datetime) -> bool:
         """Creates or replaces; True where it was created."""
-        ...
 
-    def get_job(self, name: str) -> Job | None: ...
+    def get_job(self, name: str) -> Job | None:
+        """Raises `UnreadableRow`."""
+
     def list_jobs(self, *, after: str | None, limit: int) -> list[Job]:
-        """By name, those after `after`."""
-        ...
+        """By name, those after `after`; what cannot be read is left out."""
 
 
 LEASE_MAX = timedelta(minutes=10)
 """The longest lease of a partition. The epoch makes it safe to take one that seems longer (I13)."""
+
+ATTEMPT_LEASE_MAX = JOB_LEASE_MAX + LEASE_MAX
+"""The longest lease of an attempt, and some room: its end is told by another process's clock than the one that asks."""
+
+
+def lease_has_ended(expires_at: datetime, *, now: datetime, longest: timedelta) -> bool:
+    """Whether a lease ran out by `now`, or ends so late that only a clock which was ahead can have written it."""
+    return expires_at <= now or expires_at > now + longest
 
 
 # --- dispatch: what holders of partitions need -----------------------------------------------------------------------
@@ -251,7 +260,6 @@ class DispatchStore(Protocol):
 
     def ensure_partitions(self, count: int) -> int:
         """Makes `count` partitions where there are none; the count that the store has (fixed once made)."""
-        ...
 
     def list_partitions(self) -> list[PartitionState]: ...
     def commit_acquisitions(self, owner: str, *, now: datetime, ttl: timedelta, limit: int) -> list[Fence]:
@@ -259,39 +267,35 @@ class DispatchStore(Protocol):
 
         A lease that ends more than `LEASE_MAX` after `now` was written under a clock that was ahead: it counts as free.
         """
-        ...
 
     def commit_renewals(
         self, owner: str, fences: Sequence[Fence], *, now: datetime, ttl: timedelta
     ) -> list[Fence]:
         """Those of `fences` that are still the owner's, now until `now + ttl`; matched by owner and epoch."""
-        ...
 
     def commit_releases(self, owner: str, fences: Sequence[Fence], *, now: datetime) -> None: ...
     def commit_checkpoints(self, checkpoints: Iterable[tuple[Fence, datetime]]) -> None:
         """Under their epochs; a stale one changes nothing."""
-        ...
 
     def read_due_times(self, partitions: Sequence[int]) -> dict[int, datetime]:
         """The earliest due instant of each partition that has one, in the past or the future."""
-        ...
 
     def read_due(
         self, partition: int, *, now: datetime, limit: int, excluding: Collection[ZoneRules] = ()
     ) -> list[DueSchedule | Unreadable]:
-        """Schedules due at `now`, by (due instant, id), without those whose version has one of the `excluding` rules."""
-        ...
+        """Schedules due at `now`, by (due instant, id), but none whose version has one of the `excluding` rules."""
 
     def read_cadences(self, cadence_ids: Iterable[str]) -> list[CadenceRow]: ...
     def commit_admissions(
         self, fence: Fence, admissions: Sequence[Admission], *, now: datetime
     ) -> list[AdmissionOutcome]:
         """Each: runs, their outbox rows, skips, cursor and status, under the epoch and the expected state (I3)."""
-        ...
 
     def read_lost(self, partitions: Sequence[int], *, now: datetime, limit: int) -> list[LostAttempt]:
-        """Open attempts whose lease ran out before `now`, by (expiry, run id)."""
-        ...
+        """Open attempts whose lease has ended (`lease_has_ended`, `ATTEMPT_LEASE_MAX`), by (expiry, run id).
+
+        Where the job's row cannot be read, the job has its defaults: the run is not to wait for it (I12).
+        """
 
 
 # --- work: what workers need -----------------------------------------------------------------------------------------
@@ -338,7 +342,6 @@ class WorkStore(Protocol):
 
     def read_deliveries(self, jobs: Sequence[str], *, now: datetime, limit: int) -> list[Delivery]:
         """Outbox rows of these jobs available at `now`, by (available instant, run id). Reading takes nothing."""
-        ...
 
     def read_next_delivery_time(self, jobs: Sequence[str]) -> datetime | None: ...
     def commit_openings(
@@ -349,7 +352,6 @@ class WorkStore(Protocol):
         None where the delivery is stale (opened already, cancelled or settled), and where the run's version or job
         cannot be read: such a run has failed then, with the problem, so that it keeps nobody's place (I12).
         """
-        ...
 
     def commit_heartbeats(
         self, heartbeats: Sequence[Heartbeat], *, now: datetime
@@ -362,7 +364,6 @@ class WorkStore(Protocol):
         Recovery passes the holder's `fences`: a settlement of a run in another partition, or under a stale epoch,
         is refused.
         """
-        ...
 
 
 # --- the service itself ----------------------------------------------------------------------------------------------
@@ -380,13 +381,11 @@ class ClockReading:
 class HealthStore(Protocol):
     def ping(self) -> None:
         """Raises `StoreUnavailable` where the store cannot be used."""
-        ...
 
     def get_clock_reading(self) -> ClockReading | None: ...
     def commit_clock_reading(self, reading: ClockReading) -> None: ...
     def prune_idempotency(self, *, now: datetime, limit: int) -> int:
         """Forgets up to `limit` expired records; how many it forgot."""
-        ...
 
 
 class StoreUnavailable(RotaError):

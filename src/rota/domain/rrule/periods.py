@@ -57,7 +57,8 @@ class PeriodTimes:
         """The first time later than `after`, which is at the earliest just before DTSTART; None: no more."""
         day, clock, count = after.toordinal(), clock_of(after), len(self._clock_times)
         start, interval, days_of = self._start, self._interval, self._periods.days_of
-        number = start + (self._periods.number_of(after) - start) // interval * interval
+        # Just before DTSTART, where it is the first instant of its period, is the period before the first one.
+        number = start + max(0, self._periods.number_of(after) - start) // interval * interval
         for period in range(number, min(number + self._reach, self._periods.last) + 1, interval):
             first, offsets = days_of(period)
             place = bisect_left(offsets, day - first)

@@ -1,6 +1,6 @@
 """Partitions, due schedules and admissions of a memory store."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -9,11 +9,15 @@ from rota.domain.run import RunState
 from rota.domain.schedule import CadenceRow, Schedule, ScheduleStatus
 from rota.store.memory.tables import Tables, intent_of
 from rota.store.port import (
+    ATTEMPT_LEASE_MAX,
+    LEASE_MAX,
     AdmissionOutcome,
     Fence,
     LostAttempt,
     PartitionState,
     Unreadable,
+    ZoneRules,
+    lease_has_ended,
 )
 
 
@@ -88,12 +92,16 @@ class MemoryAdmission(Tables):
                     earliest[partition] = min(due_at, earliest.get(partition, due_at))
             return earliest
 
-    def read_due(self, partition: int, *, now: datetime, limit: int) -> list[DueSchedule | Unreadable]:
+    def read_due(
+        self, partition: int, *, now: datetime, limit: int, excluding: Collection[ZoneRules] = ()
+    ) -> list[DueSchedule | Unreadable]:
         with self._lock:
             due = sorted(
                 (due_at, schedule.schedule_id)
                 for due_at, schedule in self._owing()
-                if schedule.partition == partition and due_at <= now
+                if schedule.partition == partition
+                and due_at <= now
+                and self._rules_of(schedule) not in excluding
             )
             return [self._due_schedule(self._schedules[schedule_id]) for _, schedule_id in due[:limit]]
 
@@ -119,7 +127,7 @@ class MemoryAdmission(Tables):
                 for run in self._runs.values()
                 if run.state is RunState.RUNNING and run.partition in partitions
                 for attempt in [self._attempts[run.run_id, run.attempt]]
-                if attempt.lease_expires_at <= now
+                if lease_has_ended(attempt.lease_expires_at, now=now, longest=ATTEMPT_LEASE_MAX)
             )
             return [
                 LostAttempt(
@@ -136,6 +144,12 @@ class MemoryAdmission(Tables):
             due_at = schedule.cursor.due_at
             if due_at is not None and schedule.status in {ScheduleStatus.ACTIVE, ScheduleStatus.ENDED}:
                 yield due_at, schedule
+
+    def _rules_of(self, schedule: Schedule) -> ZoneRules | None:
+        version = self._versions.get((schedule.schedule_id, schedule.cursor.version))
+        if version is None:
+            return None
+        return ZoneRules(timezone=version.definition.timezone, fingerprint=version.fingerprint)
 
     def _due_schedule(self, schedule: Schedule) -> DueSchedule | Unreadable:
         version = self._versions.get((schedule.schedule_id, schedule.cursor.version))
@@ -161,9 +175,10 @@ class MemoryAdmission(Tables):
             schedule is None
             or schedule.status is not admission.expected_status
             or schedule.cursor != admission.expected_cursor
-            or any(run.scheduled_at < schedule.history_from for run in admission.runs)
         ):
             return AdmissionOutcome.STALE
+        if any(run.scheduled_at < schedule.history_from for run in admission.runs):
+            return AdmissionOutcome.PRUNED
         if self._uses_a_key_again(admission):
             return AdmissionOutcome.KEY_USED
         intents = {run.run_id: intent_of(run) for run in admission.runs}
@@ -208,4 +223,8 @@ class MemoryAdmission(Tables):
 
 
 def _is_free(state: PartitionState, *, now: datetime) -> bool:
-    return state.owner is None or state.expires_at is None or state.expires_at <= now
+    return (
+        state.owner is None
+        or state.expires_at is None
+        or lease_has_ended(state.expires_at, now=now, longest=LEASE_MAX)
+    )

@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from rota.domain.audit import AuditEvent
+from rota.domain.errors import UnreadableRow
 from rota.domain.identity import ScheduleId
 from rota.domain.schedule import Schedule, Suspension, Version
 from rota.store.memory.tables import Tables
@@ -100,9 +101,15 @@ class MemorySchedules(Tables):
         return record if record is not None and record.expires_at > now else None
 
     def _record_of(self, schedule: Schedule) -> ScheduleRecord:
+        version = self._versions.get((schedule.schedule_id, schedule.cursor.version))
+        if version is None:
+            raise UnreadableRow(
+                f"The stored row of schedule {schedule.schedule_id} cannot be read: "
+                f"its version {schedule.cursor.version} does not exist"
+            )
         return ScheduleRecord(
             schedule=schedule,
-            version=self._versions[schedule.schedule_id, schedule.cursor.version],
+            version=version,
             suspensions=self._suspensions_that_matter(schedule),
         )
 

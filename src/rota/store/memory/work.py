@@ -8,7 +8,15 @@ from rota.domain.identity import RunId
 from rota.domain.run import Attempt, Run, RunEvent, RunState, next_state
 from rota.domain.settlement import Settlement, settled_run
 from rota.store.memory.tables import Tables, intent_of
-from rota.store.port import Delivery, Fence, Heartbeat, HeartbeatOutcome, OpenedAttempt
+from rota.store.port import (
+    ATTEMPT_LEASE_MAX,
+    Delivery,
+    Fence,
+    Heartbeat,
+    HeartbeatOutcome,
+    OpenedAttempt,
+    lease_has_ended,
+)
 
 
 class MemoryWork(Tables):
@@ -58,6 +66,10 @@ class MemoryWork(Tables):
         if run is None or run.state is not RunState.QUEUED or run.attempt != delivery.attempt - 1:
             return None
         job = self._job_or_default(run.job)
+        version = self._versions.get((run.schedule_id, run.version))
+        if version is None:
+            self._fail(run, f"its version {run.version} does not exist", now=now)
+            return None
         opened = replace(
             run,
             state=next_state(run.state, RunEvent.ATTEMPT_OPENED),
@@ -73,7 +85,17 @@ class MemoryWork(Tables):
             lease_expires_at=now + job.lease,
         )
         del self._outbox[run.run_id]
-        return OpenedAttempt(run=opened, version=self._versions[run.schedule_id, run.version], job=job)
+        return OpenedAttempt(run=opened, version=version, job=job)
+
+    def _fail(self, run: Run, problem: str, *, now: datetime) -> None:
+        """Fails a run that cannot be read: left waiting it would be delivered again for ever (I12)."""
+        self._runs[run.run_id] = replace(
+            run,
+            state=next_state(run.state, RunEvent.FOUND_UNREADABLE),
+            error=f"The stored row of run {run.run_id} cannot be read: {problem}",
+            finished_at=now,
+        )
+        self._outbox.pop(run.run_id, None)
 
     def _heartbeat(self, heartbeat: Heartbeat) -> HeartbeatOutcome:
         run = self._running(heartbeat.run_id, heartbeat.attempt)
@@ -93,7 +115,9 @@ class MemoryWork(Tables):
             return False
         key = run.run_id, run.attempt
         attempt = self._attempts[key]
-        if settlement.only_if_expired and attempt.lease_expires_at > settlement.settled_at:
+        if settlement.only_if_expired and not lease_has_ended(
+            attempt.lease_expires_at, now=settlement.settled_at, longest=ATTEMPT_LEASE_MAX
+        ):
             return False
         end = settlement.end
         settled = settled_run(run, settlement)

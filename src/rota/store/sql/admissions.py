@@ -112,7 +112,7 @@ def _judge(standing: _Standing | None, fence: Fence, admission: Admission) -> Ad
         return AdmissionOutcome.STALE
     for run in admission.runs:
         if cells.millis(run.scheduled_at) < standing.history_from:
-            return AdmissionOutcome.STALE
+            return AdmissionOutcome.PRUNED
     return AdmissionOutcome.ADMITTED
 
 

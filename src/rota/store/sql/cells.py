@@ -1,24 +1,31 @@
 """What a single cell of a row, or member of a stored JSON object, holds.
 
 The first three make a cell; the others read one, and return what they are named after or raise.
-SQLite keeps any type in any column and people have SQL consoles, so a row is not believed before it is read (I12).
+People have SQL consoles, so a row is not believed before it is read (I12).
 """
 
+import json
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import TypeVar
 
 from rota.domain.errors import RotaError, UnreadableRow
 from rota.domain.instants import from_millis, to_millis
-from rota.domain.json_text import JsonText
+from rota.domain.json_text import JsonText, check_storable
 
 Made = TypeVar("Made")
 
 
 INSTANTS_KEPT = 4_096
 """Of a burst many rows have the same few."""
+
+
+SECONDS_OF_DAY = 86_400
+ESCAPED_SURROGATE = "\\ud"
+"""Only a text with one can hold half of a pair: encoded characters are whole."""
 
 
 @lru_cache(maxsize=INSTANTS_KEPT)
@@ -60,6 +67,21 @@ def text_or_none(cell: object) -> str | None:
 
 
 def json_text(cell: object) -> JsonText:
+    """A text that is JSON: what reads it later does not ask."""
+    _json_value(text(cell))
+    return JsonText(text(cell))
+
+
+def json_object(cell: object) -> JsonText:
+    """The text of a JSON object."""
+    members(_json_value(text(cell)))
+    return JsonText(text(cell))
+
+
+def json_texts(cell: object) -> JsonText:
+    """The text of a JSON object whose members are texts."""
+    for member in members(_json_value(text(cell))).values():
+        text(member)
     return JsonText(text(cell))
 
 
@@ -70,7 +92,7 @@ def integer(cell: object) -> int:
 
 
 def number(cell: object) -> float:
-    if not isinstance(cell, int | float):
+    if not isinstance(cell, int | float) or not math.isfinite(cell):
         raise TypeError(f"{cell!r} is not a number")
     return cell
 
@@ -81,6 +103,14 @@ def instant(cell: object) -> datetime:
 
 def instant_or_none(cell: object) -> datetime | None:
     return None if cell is None else from_millis(integer(cell))
+
+
+def offset(cell: object) -> timedelta:
+    """From UTC, in seconds: of less than a day, as any zone's."""
+    seconds = integer(cell)
+    if abs(seconds) >= SECONDS_OF_DAY:
+        raise ValueError(f"{seconds} s is no offset from UTC")
+    return timedelta(seconds=seconds)
 
 
 def choice(cell: object, among: tuple[str, ...]) -> str:
@@ -94,6 +124,20 @@ def members(cell: object) -> Mapping[str, object]:
     if not isinstance(cell, dict):
         raise TypeError(f"{cell!r} is not a JSON object")
     return cell
+
+
+def _json_value(json_text: str) -> object:
+    value = _DECODER.decode(json_text)
+    if ESCAPED_SURROGATE in json_text:
+        check_storable(value)
+    return value
+
+
+def _refuse_constant(name: str) -> object:
+    raise ValueError(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def optional(cell: object, make: Callable[[object], Made]) -> Made | None:

@@ -1,24 +1,28 @@
 """What is due and what is lost, in SQL: each read is a few probes of an index, whatever the number of rows."""
 
-from collections.abc import Iterable, Sequence
-from datetime import datetime
+from collections.abc import Collection, Iterable, Sequence
+from datetime import UTC, datetime
 from functools import lru_cache
 
-from sqlalchemy import Integer, RowMapping, bindparam, column, literal_column, select, values
+from sqlalchemy import Integer, RowMapping, bindparam, column, literal_column, select, tuple_, values
 
 from rota.domain.admission import DueSchedule
 from rota.domain.errors import UnreadableRow
 from rota.domain.identity import ScheduleId
+from rota.domain.job import Job
 from rota.domain.run import RunState
 from rota.domain.schedule import CadenceRow, ScheduleStatus
-from rota.store.port import LostAttempt, Unreadable
+from rota.store.port import ATTEMPT_LEASE_MAX, LostAttempt, Unreadable, ZoneRules
 from rota.store.sql import cells, rows, texts
 from rota.store.sql.batches import Part
 from rota.store.sql.jobs import job_or_default
+from rota.store.sql.pages import readable
 from rota.store.sql.prepared import Prepared
 from rota.store.sql.records import SELECT_RECORDS, Suspended, read_suspensions, suspensions_of, version_of
-from rota.store.sql.schema import attempts, cadences, is_due_status, jobs, runs, schedules
+from rota.store.sql.schema import attempts, cadences, is_due_status, jobs, runs, schedules, versions
 
+EARLIEST = datetime.min.replace(tzinfo=UTC)
+LATEST = datetime.max.replace(tzinfo=UTC)
 DUE_TIMES_KEPT = 64
 """Statements, of so many numbers of partitions: a process holds few different numbers in its life."""
 
@@ -32,37 +36,38 @@ class SqlDispatch(Part):
             found = _read_due_times_of(len(partitions)).read(connection, arguments).all()
         return {cells.integer(partition): cells.instant(due) for partition, due in found if due is not None}
 
-    def read_due(self, partition: int, *, now: datetime, limit: int) -> list[DueSchedule | Unreadable]:
+    def read_due(
+        self, partition: int, *, now: datetime, limit: int, excluding: Collection[ZoneRules] = ()
+    ) -> list[DueSchedule | Unreadable]:
+        statement = _READ_DUE_BUT if excluding else _READ_DUE
+        arguments: dict[str, object] = {"partition": partition, "now": now, "limit": limit}
+        if excluding:
+            arguments["excluding"] = [(rules.timezone, rules.fingerprint) for rules in excluding]
         with self._database.reading() as connection:
-            arguments = {"partition": partition, "now": now, "limit": limit}
-            found = connection.execute(_READ_DUE, arguments).mappings().all()
+            found = connection.execute(statement, arguments).mappings().all()
             suspended = read_suspensions(connection, found)
         return [_to_due(row, suspended) for row in found]
 
     def read_cadences(self, cadence_ids: Iterable[str]) -> list[CadenceRow]:
         """By id, without those whose rows cannot be read (I12)."""
-        found: list[CadenceRow] = []
+        wanted = {"ids": list(set(cadence_ids))}
         with self._database.reading() as connection:
-            wanted = {"ids": list(set(cadence_ids))}
-            for row in connection.execute(_READ_CADENCES, wanted).mappings():
-                try:
-                    with cells.reading(f"cadence {row['id']}"):
-                        found.append(rows.to_cadence(row))
-                except UnreadableRow:
-                    continue
-        return found
+            found = connection.execute(_READ_CADENCES, wanted).mappings().all()
+        return list(readable(found, _to_cadence))
 
     def read_lost(self, partitions: Sequence[int], *, now: datetime, limit: int) -> list[LostAttempt]:
-        """Without those whose job cannot be read (I12)."""
-        arguments = {"partitions": list(partitions), "now": now, "limit": limit}
-        lost: list[LostAttempt] = []
         with self._database.reading() as connection:
-            for row in connection.execute(_READ_LOST, arguments).mappings():
-                try:
-                    lost.append(_to_lost(row))
-                except UnreadableRow:
-                    continue
-        return lost
+            found: list[RowMapping] = []
+            # Those that ran out end before those that a clock which was ahead wrote, so each is a range of the index.
+            for after, until in ((EARLIEST, now), (now + ATTEMPT_LEASE_MAX, LATEST)):
+                arguments = {
+                    "partitions": list(partitions),
+                    "after": after,
+                    "until": until,
+                    "limit": limit - len(found),
+                }
+                found += connection.execute(_READ_LOST, arguments).mappings()
+        return list(readable(found, _to_lost))
 
 
 def _to_due(row: RowMapping, suspended: Suspended) -> DueSchedule | Unreadable:
@@ -85,13 +90,26 @@ def _to_due(row: RowMapping, suspended: Suspended) -> DueSchedule | Unreadable:
         )
 
 
+def _to_cadence(row: RowMapping) -> CadenceRow:
+    with cells.reading(f"cadence {row['id']}"):
+        return rows.to_cadence(row)
+
+
 def _to_lost(row: RowMapping) -> LostAttempt:
     with cells.reading(f"attempt {row['number']} of run {row['run_id']}"):
         return LostAttempt(
             attempt=rows.to_attempt(row),
-            job=job_or_default(row["job"], row["job_spec"]),
+            job=_job_or_default_of(row),
             cancel_requested=row["cancel_requested_at"] is not None,
         )
+
+
+def _job_or_default_of(row: RowMapping) -> Job:
+    """The job of a lost attempt: where its row cannot be read, its run is settled by the defaults (I12)."""
+    try:
+        return job_or_default(row["job"], row["job_spec"])
+    except UnreadableRow:
+        return Job(name=row["job"])
 
 
 _OWES = (schedules.c.next_due.is_not(None), is_due_status())
@@ -118,6 +136,11 @@ _READ_DUE = (
     .order_by(schedules.c.next_due, schedules.c.id)
     .limit(bindparam("limit"))
 )
+# A schedule that lost its version is computed with no rules: it is not excluded, and stops only itself (I12).
+_READ_DUE_BUT = _READ_DUE.where(
+    versions.c.number.is_(None)
+    | tuple_(versions.c.timezone, versions.c.fingerprint).not_in(bindparam("excluding", expanding=True))
+)
 _READ_CADENCES = (
     select(cadences).where(cadences.c.id.in_(bindparam("ids", expanding=True))).order_by(cadences.c.id)
 )
@@ -128,7 +151,8 @@ _READ_LOST = (
     .where(
         attempts.c.partition.in_(bindparam("partitions", expanding=True)),
         attempts.c.finished_at.is_(None),
-        attempts.c.lease_expires_at <= bindparam("now"),
+        attempts.c.lease_expires_at > bindparam("after"),
+        attempts.c.lease_expires_at <= bindparam("until"),
         runs.c.state == RunState.RUNNING.value,
         runs.c.attempt == attempts.c.number,
     )

@@ -26,8 +26,8 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from rota.store.port import StoreUnavailable
 
-VERSION_MIN = (3, 32, 0)
-"""The first that takes more than 999 variables in a statement."""
+VERSION_MIN = (3, 37, 0)
+"""The first with STRICT tables, without which any cell could hold any type (I12)."""
 
 BUSY_TIMEOUT = timedelta(seconds=10)
 READERS_MAX = 16

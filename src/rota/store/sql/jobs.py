@@ -1,14 +1,16 @@
 """Jobs in SQL: each a text under its name."""
 
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from sqlalchemy import bindparam, insert, select, update
+from sqlalchemy import RowMapping, Select, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from rota.domain.job import Job
 from rota.store.sql import cells, texts
 from rota.store.sql.batches import Part
 from rota.store.sql.engine import is_unique_violation
+from rota.store.sql.pages import read_page, readable
 from rota.store.sql.schema import jobs
 
 
@@ -37,10 +39,17 @@ class SqlJobs(Part):
         return None if spec is None else job_or_default(name, spec)
 
     def list_jobs(self, *, after: str | None, limit: int) -> list[Job]:
-        """Raises `UnreadableRow`."""
+        def names_after(last: RowMapping | None) -> Select[*tuple[object, ...]]:
+            # No name is empty, so all come after the empty text.
+            name = after or "" if last is None else last["name"]
+            return select(jobs.c.name, jobs.c.spec).where(jobs.c.name > name).order_by(jobs.c.name)
+
         with self._database.reading() as connection:
-            found = connection.execute(_LIST, {"after": after or "", "limit": limit}).all()
-        return [job_or_default(name, spec) for name, spec in found]
+            return read_page(connection, names_after, _to_jobs, limit=limit)
+
+
+def _to_jobs(found: Sequence[RowMapping]) -> Iterator[Job]:
+    return readable(found, lambda row: job_or_default(row["name"], row["spec"]))
 
 
 def job_or_default(name: str, spec: object) -> Job:
@@ -49,12 +58,3 @@ def job_or_default(name: str, spec: object) -> Job:
         return Job(name=name)
     with cells.reading(f"job {name}"):
         return texts.read_job(name, cells.text(spec))
-
-
-# No name is empty, so all come after the empty text.
-_LIST = (
-    select(jobs.c.name, jobs.c.spec)
-    .where(jobs.c.name > bindparam("after"))
-    .order_by(jobs.c.name)
-    .limit(bindparam("limit"))
-)

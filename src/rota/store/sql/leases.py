@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import Connection, Update, bindparam, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
-from rota.store.port import Fence, PartitionState
+from rota.store.port import LEASE_MAX, Fence, PartitionState
 from rota.store.sql import rows
 from rota.store.sql.batches import Part
 from rota.store.sql.engine import is_unique_violation
@@ -38,7 +38,8 @@ class SqlLeases(Part):
 
     def commit_acquisitions(self, owner: str, *, now: datetime, ttl: timedelta, limit: int) -> list[Fence]:
         with self._database.writing() as connection:
-            free = connection.execute(_READ_FREE, {"now": now, "limit": limit}).all()
+            arguments = {"now": now, "latest": now + LEASE_MAX, "limit": limit}
+            free = connection.execute(_READ_FREE, arguments).all()
             fences = [Fence(partition=partition, epoch=epoch + 1) for partition, epoch in free]
             expiry = {"owner": owner, "expires_at": now + ttl}
             _change_each(connection, _TAKE, [_key_values(fence) | expiry for fence in fences])
@@ -88,6 +89,7 @@ def _key_values(fence: Fence) -> dict[str, object]:
     return {"key_partition": fence.partition, "key_epoch": fence.epoch}
 
 
+# Of leases it has `lease_has_ended` in SQL's words.
 _READ_FREE = (
     select(partitions.c.partition, partitions.c.epoch)
     .where(
@@ -95,6 +97,7 @@ _READ_FREE = (
             partitions.c.owner.is_(None),
             partitions.c.expires_at.is_(None),
             partitions.c.expires_at <= bindparam("now"),
+            partitions.c.expires_at > bindparam("latest"),
         )
     )
     .order_by(partitions.c.partition)

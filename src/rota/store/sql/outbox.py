@@ -57,6 +57,21 @@ def withdraw_intents(connection: Connection, queued: Sequence[Run]) -> None:
     )
 
 
+def drop_intents(connection: Connection, delivered: Sequence[Delivery]) -> None:
+    """Takes away the rows that were delivered, where they are still there; their runs may say anything of them."""
+    _WITHDRAW.execute(
+        connection,
+        [
+            {
+                "key_job": delivery.job,
+                "key_available_at": cells.millis(delivery.available_at),
+                "key_run_id": delivery.run_id,
+            }
+            for delivery in delivered
+        ],
+    )
+
+
 def _intent_values(run: Run) -> rows.Values:
     if run.state is not RunState.QUEUED or run.available_at is None:
         raise ValueError(f"{run.run_id} is {run.state}, available at {run.available_at}: nothing to deliver")

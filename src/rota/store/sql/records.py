@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection, Label, RowMapping, bindparam, or_, select
 
+from rota.domain.run import Run
 from rota.domain.schedule import Suspension, Version
 from rota.store.port import ScheduleRecord
 from rota.store.sql import cells, rows
@@ -61,6 +62,12 @@ def to_record(row: RowMapping, suspended: Suspended) -> ScheduleRecord:
 
 def suspensions_of(row: RowMapping, suspended: Suspended) -> tuple[Suspension, ...]:
     return tuple(rows.to_suspension(suspension) for suspension in suspended.get(row["id"], ()))
+
+
+def to_run(row: RowMapping) -> Run:
+    """Raises `UnreadableRow`."""
+    with cells.reading(f"run {row['run_id']}"):
+        return rows.to_run(row)
 
 
 _READ_SUSPENSIONS = (

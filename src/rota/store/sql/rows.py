@@ -5,7 +5,6 @@ Reading a row raises whatever is wrong with it; callers say whose row it was by 
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import timedelta
 from typing import Literal, cast, get_args
 
 from sqlalchemy import RowMapping
@@ -63,7 +62,7 @@ def to_schedule(row: RowMapping) -> Schedule:
         partition=cells.integer(row["partition"]),
         slot=cells.integer(row["slot"]),
         job=cells.text(row["job"]),
-        labels=cells.json_text(row["labels"]),
+        labels=cells.json_texts(row["labels"]),
         status=ScheduleStatus(row["status"]),
         status_reason=cells.text_or_none(row["status_reason"]),
         cursor=to_cursor(row),
@@ -86,6 +85,7 @@ def version_values(version: Version) -> Values:
         "fold": version.fold,
         "period": version.period,
         "tzdata": version.tzdata,
+        "timezone": version.definition.timezone,
         "fingerprint": version.fingerprint,
         "effective_from": cells.millis(version.effective_from),
         "effective_until": cells.millis_or_none(version.effective_until),
@@ -103,7 +103,7 @@ def to_version(row: RowMapping) -> Version:
         number=cells.integer(row["version_number"]),
         definition=replace(
             texts.read_definition(cells.text(row["version_definition"])),
-            params=cells.json_text(row["version_params"]),
+            params=cells.json_object(row["version_params"]),
         ),
         cadence_id=cells.text(row["version_cadence_id"]),
         fold=cast("Fold", cells.choice(row["version_fold"], get_args(Fold))),
@@ -223,7 +223,7 @@ def to_run(row: RowMapping) -> Run:
         scheduled_at=cells.instant(row["scheduled_at"]),
         due_at=cells.instant(row["due_at"]),
         named_local=cells.instant(row["named_local"]).replace(tzinfo=None),
-        offset=timedelta(seconds=cells.integer(row["offset_seconds"])),
+        offset=cells.offset(row["offset_seconds"]),
         period_key=cells.text(row["period_key"]),
         origin=cast("Origin", row["origin"]),
         job=cells.text(row["job"]),

@@ -1,18 +1,20 @@
 """Runs and the ledger of a schedule in SQL."""
 
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, Select, literal, select, tuple_, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, literal, select, tuple_, update
 
 from rota.domain.admission import Skip
 from rota.domain.audit import AuditEvent
 from rota.domain.identity import RunId, ScheduleId
-from rota.domain.json_text import JsonText
 from rota.domain.run import SETTLED, Run, RunDetail, RunEvent, RunState, next_state
 from rota.store.port import LedgerKey, RunFilter
 from rota.store.sql import cells, rows
 from rota.store.sql.batches import Part
 from rota.store.sql.outbox import withdraw_intents
+from rota.store.sql.pages import read_page, readable
+from rota.store.sql.records import to_run
 from rota.store.sql.schedules import write_audit
 from rota.store.sql.schema import Instant, attempts, results, runs, schedule_labels, skips
 
@@ -30,23 +32,21 @@ class SqlRuns(Part):
             return RunDetail(
                 run=rows.to_run(row),
                 attempts=tuple(rows.to_attempt(attempt) for attempt in tried),
-                result=None if result is None else JsonText(result),
+                result=None if result is None else cells.json_text(result),
             )
 
     def list_runs(self, filter_: RunFilter, *, before: LedgerKey | None, limit: int) -> list[Run]:
-        statement = _newest_runs(before=before, limit=limit).where(*_conditions(filter_))
         with self._database.reading() as connection:
-            return [rows.to_run(row) for row in connection.execute(statement).mappings()]
+            return _read_runs(connection, _conditions(filter_), before=before, limit=limit)
 
     def list_ledger(
         self, schedule_id: ScheduleId, *, before: LedgerKey | None, limit: int
     ) -> list[Run | Skip]:
-        newest_runs = _newest_runs(before=before, limit=limit).where(runs.c.schedule_id == schedule_id)
-        newest_skips = _newest_skips(schedule_id, before=before, limit=limit)
+        own = [runs.c.schedule_id == schedule_id]
         with self._database.reading() as connection:
             entries: list[Run | Skip] = [
-                *(rows.to_run(row) for row in connection.execute(newest_runs).mappings()),
-                *(rows.to_skip(row) for row in connection.execute(newest_skips).mappings()),
+                *_read_runs(connection, own, before=before, limit=limit),
+                *_read_skips(connection, schedule_id, before=before, limit=limit),
             ]
         return sorted(entries, key=_place_of, reverse=True)[:limit]
 
@@ -57,7 +57,7 @@ class SqlRuns(Part):
             row = connection.execute(locked).mappings().first()
             if row is None:
                 return None
-            run = rows.to_run(row)
+            run = to_run(row)
             if run.state in SETTLED:
                 return run
             if run.state is RunState.RUNNING:
@@ -69,31 +69,61 @@ class SqlRuns(Part):
                 connection.execute(update(runs).where(this_run).values(state=state.value, finished_at=now))
                 withdraw_intents(connection, [run] if run.state is RunState.QUEUED else [])
             write_audit(connection, event)
-            return rows.to_run(connection.execute(locked).mappings().one())
+            return to_run(connection.execute(locked).mappings().one())
 
 
-def _newest_runs(*, before: LedgerKey | None, limit: int) -> Select[*tuple[object, ...]]:
-    statement = select(runs).order_by(runs.c.scheduled_at.desc(), runs.c.run_id.desc()).limit(limit)
-    if before is None:
-        return statement
-    place = tuple_(literal(before.instant, Instant), literal(before.id_))
-    return statement.where(tuple_(runs.c.scheduled_at, runs.c.run_id) < place)
+def _read_runs(
+    connection: Connection,
+    conditions: Sequence[ColumnElement[bool]],
+    *,
+    before: LedgerKey | None,
+    limit: int,
+) -> list[Run]:
+    newest = select(runs).where(*conditions).order_by(runs.c.scheduled_at.desc(), runs.c.run_id.desc())
+
+    def runs_after(last: RowMapping | None) -> Select[*tuple[object, ...]]:
+        if last is not None:
+            reached = (last["scheduled_at"], last["run_id"])
+        elif before is not None:
+            reached = (before.instant, before.id_)
+        else:
+            return newest
+        place = tuple_(literal(reached[0], Instant), literal(reached[1]))
+        return newest.where(tuple_(runs.c.scheduled_at, runs.c.run_id) < place)
+
+    return read_page(connection, runs_after, _to_runs, limit=limit)
 
 
-def _newest_skips(
-    schedule_id: ScheduleId, *, before: LedgerKey | None, limit: int
-) -> Select[*tuple[object, ...]]:
-    statement = (
-        select(skips)
-        .where(skips.c.schedule_id == schedule_id)
-        .order_by(skips.c.from_at.desc(), skips.c.version.desc(), skips.c.reason.desc())
-        .limit(limit)
-    )
-    if before is None:
-        return statement
-    # A skip's id is empty, so at the same instant it comes after every run.
-    reached = skips.c.from_at <= before.instant if before.id_ else skips.c.from_at < before.instant
-    return statement.where(reached)
+def _read_skips(
+    connection: Connection, schedule_id: ScheduleId, *, before: LedgerKey | None, limit: int
+) -> list[Skip]:
+    key = (skips.c.from_at, skips.c.version, skips.c.reason)
+    newest = select(skips).where(skips.c.schedule_id == schedule_id).order_by(*(part.desc() for part in key))
+
+    def skips_after(last: RowMapping | None) -> Select[*tuple[object, ...]]:
+        if last is not None:
+            place = tuple_(*(literal(last[part.name], part.type) for part in key))
+            return newest.where(tuple_(*key) < place)
+        if before is None:
+            return newest
+        # A skip's id is empty, so at the same instant it comes after every run.
+        reached = skips.c.from_at <= before.instant if before.id_ else skips.c.from_at < before.instant
+        return newest.where(reached)
+
+    return read_page(connection, skips_after, _to_skips, limit=limit)
+
+
+def _to_runs(found: Sequence[RowMapping]) -> Iterator[Run]:
+    return readable(found, to_run)
+
+
+def _to_skips(found: Sequence[RowMapping]) -> Iterator[Skip]:
+    return readable(found, _to_skip)
+
+
+def _to_skip(row: RowMapping) -> Skip:
+    with cells.reading(f"a skip of schedule {row['schedule_id']}"):
+        return rows.to_skip(row)
 
 
 def _conditions(filter_: RunFilter) -> list[ColumnElement[bool]]:

@@ -1,12 +1,23 @@
 """Schedules, their versions and their history in SQL."""
 
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from sqlalchemy import Connection, Select, bindparam, case, delete, insert, literal, select, update
+from sqlalchemy import (
+    Connection,
+    RowMapping,
+    Select,
+    bindparam,
+    case,
+    delete,
+    insert,
+    literal,
+    select,
+    update,
+)
 from sqlalchemy.exc import IntegrityError
 
 from rota.domain.audit import AuditEvent
-from rota.domain.errors import UnreadableRow
 from rota.domain.identity import ScheduleId
 from rota.domain.json_text import load_json
 from rota.domain.schedule import Schedule, Suspension, Version
@@ -22,6 +33,7 @@ from rota.store.port import (
 from rota.store.sql import cells, rows
 from rota.store.sql.batches import Part, holds
 from rota.store.sql.engine import is_unique_violation
+from rota.store.sql.pages import read_page, readable
 from rota.store.sql.prepared import Prepared
 from rota.store.sql.records import SELECT_RECORDS, read_suspensions, to_record, version_columns
 from rota.store.sql.schema import (
@@ -116,27 +128,25 @@ class SqlSchedules(Part):
     def list_schedules(
         self, filter_: ScheduleFilter, *, after: ScheduleId | None, limit: int
     ) -> list[ScheduleRecord]:
-        """Without those whose rows cannot be read, so that a bad one hides only itself (I12)."""
-        records: list[ScheduleRecord] = []
+        def records_after(last: RowMapping | None) -> Select[*tuple[object, ...]]:
+            return _page(filter_, after=after if last is None else last["id"])
+
+        def to_records(found: Sequence[RowMapping]) -> Iterator[ScheduleRecord]:
+            suspended = read_suspensions(connection, found)
+            return readable(found, lambda row: to_record(row, suspended))
+
         with self._database.reading() as connection:
-            while len(records) < limit:
-                wanted = limit - len(records)
-                found = connection.execute(_page(filter_, after=after).limit(wanted)).mappings().all()
-                suspended = read_suspensions(connection, found)
-                for row in found:
-                    try:
-                        records.append(to_record(row, suspended))
-                    except UnreadableRow:
-                        continue
-                if len(found) < wanted:
-                    break
-                after = found[-1]["id"]
-        return records
+            return read_page(connection, records_after, to_records, limit=limit)
 
     def list_audit(self, schedule_id: ScheduleId, *, limit: int) -> list[AuditEvent]:
         with self._database.reading() as connection:
             found = connection.execute(_LIST_AUDIT, {"id": schedule_id, "limit": limit}).mappings().all()
-        return [rows.to_audit_event(row) for row in found]
+        return list(readable(found, _to_audit_event))
+
+
+def _to_audit_event(row: RowMapping) -> AuditEvent:
+    with cells.reading(f"an audit event of schedule {row['schedule_id']}"):
+        return rows.to_audit_event(row)
 
 
 def write_audit(connection: Connection, event: AuditEvent) -> None:
@@ -206,7 +216,10 @@ def _open_suspension(connection: Connection, schedule_id: ScheduleId, opened: Su
 def _read_idempotency(connection: Connection, key: str, *, now: datetime) -> IdempotencyRecord | None:
     statement = select(idempotency).where(idempotency.c.key == key, idempotency.c.expires_at > now)
     row = connection.execute(statement).mappings().first()
-    return None if row is None else rows.to_idempotency(row)
+    if row is None:
+        return None
+    with cells.reading(f"idempotency key {key}"):
+        return rows.to_idempotency(row)
 
 
 def _page(filter_: ScheduleFilter, *, after: ScheduleId | None) -> Select[*tuple[object, ...]]:

@@ -2,7 +2,8 @@
 
 Rules. Instants are milliseconds since 1970 in UTC; JSON is canonical text; text compares by code point. There are no
 foreign keys: what belongs together is written in one transaction, a check would cost an index probe for each run, and
-a row that lost its other half must stop only itself (I12). `CHECK` constraints list the names of the enums.
+a row that lost its other half must stop only itself (I12). `CHECK` constraints list the names of the enums; SQLite's
+tables are STRICT, so that no column holds another type than its own.
 """
 
 from collections.abc import Iterable
@@ -10,6 +11,7 @@ from datetime import datetime
 from typing import get_args
 
 from sqlalchemy import (
+    REAL,
     BigInteger,
     Boolean,
     CheckConstraint,
@@ -27,6 +29,7 @@ from sqlalchemy import (
     literal_column,
     text,
 )
+from sqlalchemy.types import TypeEngine
 
 from rota.domain.admission import SkipReason
 from rota.domain.instants import to_millis
@@ -41,6 +44,10 @@ DATES = (-62_135_596_800_000, 253_402_300_799_999)
 """The years 1 to 9999, all that a Python datetime can say: a cursor outside them could not even be reported."""
 
 
+Long = BigInteger().with_variant(Integer(), "sqlite")
+"""Of 64 bits, as SQLite's INTEGER is: its STRICT tables know no other name."""
+
+
 class Instant(TypeDecorator[int]):
     """Milliseconds since 1970 in UTC; a condition may name them by an aware datetime.
 
@@ -49,6 +56,9 @@ class Instant(TypeDecorator[int]):
 
     impl = BigInteger
     cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[int]:
+        return dialect.type_descriptor(Long)
 
     def process_bind_param(self, value: object, dialect: Dialect) -> int | None:  # noqa: ARG002  its signature
         if isinstance(value, datetime):
@@ -61,8 +71,8 @@ class Instant(TypeDecorator[int]):
 Name = Text().with_variant(Text(collation="C"), "postgresql")
 """Ids, keys and names: ordered by code point, as SQLite's BINARY and Python's `<` do."""
 
-Serial = BigInteger().with_variant(Integer, "sqlite")
-"""A growing key: SQLite numbers only columns of type INTEGER."""
+Truth = Boolean().with_variant(Integer(), "sqlite")
+Fraction: TypeEngine[float] = Double().with_variant(REAL(), "sqlite")
 
 metadata = MetaData(
     naming_convention={
@@ -115,6 +125,7 @@ schedules = Table(
     one_of("status", ScheduleStatus),
     _within_dates("next_scheduled_at"),
     _within_dates("next_due"),
+    sqlite_strict=True,
 )
 
 
@@ -144,6 +155,7 @@ schedule_labels = Table(
     Column("value", Name, primary_key=True),
     Column("schedule_id", Name, primary_key=True),
     sqlite_with_rowid=False,
+    sqlite_strict=True,
 )
 
 cadences = Table(
@@ -155,6 +167,7 @@ cadences = Table(
     Column("gap", Text, nullable=False),
     Column("fold", Text, nullable=False),
     Column("fingerprint", Text, nullable=False),
+    sqlite_strict=True,
 )
 
 versions = Table(
@@ -168,6 +181,7 @@ versions = Table(
     Column("fold", Text, nullable=False),
     Column("period", Text, nullable=False),
     Column("tzdata", Text, nullable=False),
+    Column("timezone", Text, nullable=False),
     Column("fingerprint", Text, nullable=False),
     _instant("effective_from"),
     _instant_or_null("effective_until"),
@@ -175,6 +189,7 @@ versions = Table(
     _instant("created_at"),
     Column("actor", Text),
     Column("reason", Text),
+    sqlite_strict=True,
 )
 
 suspensions = Table(
@@ -184,9 +199,10 @@ suspensions = Table(
     Column("from_at", Instant, primary_key=True),
     _instant_or_null("until_at"),
     Column("reason", Name, nullable=False),
-    Column("apply_overdue", Boolean, nullable=False),
+    Column("apply_overdue", Truth, nullable=False),
     one_of("reason", SUSPENSION_REASONS),
     sqlite_with_rowid=False,
+    sqlite_strict=True,
 )
 
 runs = Table(
@@ -197,7 +213,7 @@ runs = Table(
     Column("version", Integer, nullable=False),
     _instant("scheduled_at"),
     _instant("due_at"),
-    Column("named_local", BigInteger, nullable=False),
+    Column("named_local", Long, nullable=False),
     Column("offset_seconds", Integer, nullable=False),
     Column("period_key", Name, nullable=False),
     Column("origin", Name, nullable=False),
@@ -211,19 +227,24 @@ runs = Table(
     _instant_or_null("finished_at"),
     Column("attempt", Integer, nullable=False, server_default=text("0")),
     _instant_or_null("available_at"),
-    Column("progress_fraction", Double),
+    Column("progress_fraction", Fraction),
     Column("progress_message", Text),
     Column("error", Text),
     _instant_or_null("cancel_requested_at"),
     one_of("origin", get_args(Origin)),
     one_of("state", RunState),
     UniqueConstraint("schedule_id", "period_key", name="uq_runs_schedule_id_period_key"),
+    sqlite_strict=True,
 )
 Index(None, runs.c.scheduled_at, runs.c.run_id)
 Index(None, runs.c.schedule_id, runs.c.scheduled_at, runs.c.run_id)
 
 results = Table(
-    "results", metadata, Column("run_id", Name, primary_key=True), Column("result", Text, nullable=False)
+    "results",
+    metadata,
+    Column("run_id", Name, primary_key=True),
+    Column("result", Text, nullable=False),
+    sqlite_strict=True,
 )
 
 # Claimed in the order of its key, and it has no other index: each would cost a fifth of an admission.
@@ -234,7 +255,9 @@ outbox = Table(
     Column("available_at", Instant, primary_key=True),
     Column("run_id", Name, primary_key=True),
     Column("attempt", Integer, nullable=False),
+    _within_dates("available_at"),
     sqlite_with_rowid=False,
+    sqlite_strict=True,
 )
 
 attempts = Table(
@@ -250,7 +273,9 @@ attempts = Table(
     Column("outcome", Name),
     Column("error", Text),
     one_of("outcome", AttemptOutcome),
+    _within_dates("lease_expires_at"),
     sqlite_with_rowid=False,
+    sqlite_strict=True,
 )
 _open = attempts.c.finished_at.is_(None)
 Index(
@@ -273,7 +298,10 @@ skips = Table(
     Column("count", Integer, nullable=False),
     Column("note", Text),
     one_of("reason", get_args(SkipReason)),
+    _within_dates("from_at"),
+    _within_dates("until_at"),
     sqlite_with_rowid=False,
+    sqlite_strict=True,
 )
 Index(None, skips.c.schedule_id, skips.c.version, skips.c.reason, skips.c.until_at)
 
@@ -284,6 +312,7 @@ jobs = Table(
     Column("spec", Text, nullable=False),
     _instant("created_at"),
     _instant("updated_at"),
+    sqlite_strict=True,
 )
 
 idempotency = Table(
@@ -293,6 +322,7 @@ idempotency = Table(
     Column("request_digest", Text, nullable=False),
     Column("answer", Text, nullable=False),
     _instant("expires_at"),
+    sqlite_strict=True,
 )
 Index(None, idempotency.c.expires_at)
 
@@ -301,24 +331,32 @@ partitions = Table(
     metadata,
     Column("partition", Integer, primary_key=True, autoincrement=False),
     Column("owner", Text),
-    Column("epoch", BigInteger, nullable=False),
+    Column("epoch", Long, nullable=False),
     _instant_or_null("expires_at"),
     _instant_or_null("checkpoint"),
+    _within_dates("expires_at"),
+    _within_dates("checkpoint"),
+    sqlite_strict=True,
 )
 
 audit = Table(
     "audit",
     metadata,
-    Column("id", Serial, primary_key=True),
+    Column("id", Long, primary_key=True),
     Column("schedule_id", Name, nullable=False),
     Column("action", Text, nullable=False),
     _instant("at"),
     Column("actor", Text),
     Column("reason", Text),
     Column("details", Text, nullable=False),
+    sqlite_strict=True,
 )
 Index(None, audit.c.schedule_id, audit.c.at, audit.c.id)
 
 settings = Table(
-    "settings", metadata, Column("name", Name, primary_key=True), Column("value", Text, nullable=False)
+    "settings",
+    metadata,
+    Column("name", Name, primary_key=True),
+    Column("value", Text, nullable=False),
+    sqlite_strict=True,
 )

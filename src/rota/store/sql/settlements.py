@@ -6,11 +6,13 @@ from sqlalchemy import Connection, RowMapping, bindparam, insert, select, update
 
 from rota.domain.run import Run, RunState
 from rota.domain.settlement import Settlement, settled_run
-from rota.store.port import Fence
+from rota.store.port import ATTEMPT_LEASE_MAX, Fence, lease_has_ended
 from rota.store.sql import cells, rows
 from rota.store.sql.batches import Part, holds
 from rota.store.sql.outbox import write_intents
+from rota.store.sql.pages import readable
 from rota.store.sql.prepared import Prepared
+from rota.store.sql.records import to_run
 from rota.store.sql.schema import attempts, results, runs
 
 
@@ -18,6 +20,7 @@ class SqlSettlements(Part):
     def commit_settlements(
         self, settlements: Sequence[Settlement], *, fences: Sequence[Fence] = ()
     ) -> list[bool]:
+        """False as well where the run cannot be read (I12)."""
         self._check_count(settlements)
         if not settlements:
             return []
@@ -32,9 +35,11 @@ class SqlSettlements(Part):
                 if row is None or not _applies(settlement, row) or (fences and row["partition"] not in held):
                     answers.append(False)
                     continue
-                accepted.append((settlement, settled_run(rows.to_run(row), settlement)))
-                del current[settlement.run_id]
-                answers.append(True)
+                run = next(readable([row], to_run), None)
+                if run is not None:
+                    accepted.append((settlement, settled_run(run, settlement)))
+                    del current[settlement.run_id]
+                answers.append(run is not None)
             _write(connection, accepted)
             return answers
 
@@ -49,7 +54,10 @@ def _applies(settlement: Settlement, row: RowMapping) -> bool:
         row["attempt"] == settlement.attempt
         and row["attempt_finished_at"] is None
         and (
-            not settlement.only_if_expired or cells.instant(row["lease_expires_at"]) <= settlement.settled_at
+            not settlement.only_if_expired
+            or lease_has_ended(
+                cells.instant(row["lease_expires_at"]), now=settlement.settled_at, longest=ATTEMPT_LEASE_MAX
+            )
         )
     )
 

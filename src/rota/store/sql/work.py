@@ -11,13 +11,14 @@ from sqlalchemy import Connection, RowMapping, bindparam, insert, select, update
 
 from rota.domain.errors import UnreadableRow
 from rota.domain.run import Attempt, Run, RunEvent, RunState, next_state
+from rota.domain.settlement import ERROR_CHARACTERS_MAX
 from rota.store.port import Delivery, Heartbeat, HeartbeatOutcome, OpenedAttempt
 from rota.store.sql import cells, rows
 from rota.store.sql.batches import Part
 from rota.store.sql.jobs import job_or_default
-from rota.store.sql.outbox import withdraw_intents
+from rota.store.sql.outbox import drop_intents, withdraw_intents
 from rota.store.sql.prepared import Prepared
-from rota.store.sql.records import version_columns, version_of
+from rota.store.sql.records import to_run, version_columns, version_of
 from rota.store.sql.schema import attempts, jobs, runs, versions
 
 
@@ -25,7 +26,6 @@ class SqlWork(Part):
     def commit_openings(
         self, worker: str, deliveries: Sequence[Delivery], *, now: datetime
     ) -> list[OpenedAttempt | None]:
-        """None as well where the run, its version or its job cannot be read (I12): its intent stays as it is."""
         self._check_count(deliveries)
         if not deliveries:
             return []
@@ -34,14 +34,22 @@ class SqlWork(Part):
             waiting = {row["run_id"]: row for row in connection.execute(_READ_WAITING, ids).mappings()}
             answers: list[OpenedAttempt | None] = []
             queued: list[Run] = []
+            unreadable: list[tuple[Delivery, str]] = []
             for delivery in deliveries:
-                run = _waiting_run(waiting.get(delivery.run_id), delivery)
-                opened = None if run is None else _opened(waiting[run.run_id], run, now=now)
-                answers.append(opened)
-                if run is not None and opened is not None:
+                row = waiting.get(delivery.run_id)
+                if row is None or not _waits_for(row, delivery):
+                    answers.append(None)
+                    continue
+                del waiting[delivery.run_id]
+                try:
+                    run = to_run(row)
+                    answers.append(_opened(row, run, now=now))
                     queued.append(run)
-                    del waiting[run.run_id]
+                except UnreadableRow as error:
+                    answers.append(None)
+                    unreadable.append((delivery, str(error)))
             _write_openings(connection, worker, queued, [opened for opened in answers if opened], now=now)
+            _write_failures(connection, unreadable, now=now)
             return answers
 
     def commit_heartbeats(
@@ -70,27 +78,43 @@ class SqlWork(Part):
             return outcomes
 
 
-def _waiting_run(row: RowMapping | None, delivery: Delivery) -> Run | None:
-    """The run of the row, if it waits for the delivery's attempt."""
-    if row is None or row["state"] != RunState.QUEUED.value or row["attempt"] != delivery.attempt - 1:
-        return None
-    return rows.to_run(row)
+def _waits_for(row: RowMapping, delivery: Delivery) -> bool:
+    """Whether the run of the row waits for the delivery's attempt."""
+    return row["state"] == RunState.QUEUED.value and row["attempt"] == delivery.attempt - 1
 
 
-def _opened(row: RowMapping, run: Run, *, now: datetime) -> OpenedAttempt | None:
+def _opened(row: RowMapping, run: Run, *, now: datetime) -> OpenedAttempt:
+    """Raises `UnreadableRow`."""
     started = replace(
         run,
         state=next_state(run.state, RunEvent.ATTEMPT_OPENED),
         attempt=run.attempt + 1,
         started_at=run.started_at or now,
     )
-    try:
-        with cells.reading(f"run {run.run_id}"):
-            return OpenedAttempt(
-                run=started, version=version_of(row), job=job_or_default(run.job, row["job_spec"])
-            )
-    except UnreadableRow:
-        return None
+    with cells.reading(f"run {run.run_id}"):
+        return OpenedAttempt(
+            run=started, version=version_of(row), job=job_or_default(run.job, row["job_spec"])
+        )
+
+
+def _write_failures(
+    connection: Connection, unreadable: Sequence[tuple[Delivery, str]], *, now: datetime
+) -> None:
+    """Fails the runs, each with what is wrong with it: left waiting it would be delivered again for ever."""
+    drop_intents(connection, [delivery for delivery, _ in unreadable])
+    _FAIL.change_each(
+        connection,
+        [
+            {
+                "key_run_id": delivery.run_id,
+                "key_attempt": delivery.attempt - 1,
+                "state": next_state(RunState.QUEUED, RunEvent.FOUND_UNREADABLE).value,
+                "error": problem[:ERROR_CHARACTERS_MAX],
+                "finished_at": cells.millis(now),
+            }
+            for delivery, problem in unreadable
+        ],
+    )
 
 
 def _write_openings(
@@ -182,6 +206,11 @@ _START = Prepared(
     update(runs)
     .where(_IS_RUN, runs.c.state == RunState.QUEUED.value, runs.c.attempt == bindparam("key_attempt"))
     .values(state=bindparam("state"), attempt=bindparam("attempt"), started_at=bindparam("started_at"))
+)
+_FAIL = Prepared(
+    update(runs)
+    .where(_IS_RUN, runs.c.state == RunState.QUEUED.value, runs.c.attempt == bindparam("key_attempt"))
+    .values(state=bindparam("state"), error=bindparam("error"), finished_at=bindparam("finished_at"))
 )
 _WRITE_ATTEMPT = Prepared(insert(attempts))
 _EXTEND_LEASE = Prepared(

@@ -9,8 +9,10 @@ revision = "0001"
 down_revision = None
 
 NAME = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
-SERIAL = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
-INSTANT = sa.BigInteger()
+LONG = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+INSTANT = LONG
+TRUTH = sa.Boolean().with_variant(sa.Integer(), "sqlite")
+FRACTION: sa.types.TypeEngine[float] = sa.Double().with_variant(sa.REAL(), "sqlite")
 
 
 def upgrade() -> None:
@@ -36,6 +38,11 @@ def _one_of(table: str, column: str, names: Iterable[str]) -> sa.CheckConstraint
     return sa.CheckConstraint(listed, name=op.f(f"ck_{table}_{column}"))
 
 
+def _within_dates(table: str, column: str) -> sa.CheckConstraint:
+    dates = f"{column} BETWEEN -62135596800000 AND 253402300799999"
+    return sa.CheckConstraint(dates, name=op.f(f"ck_{table}_{column}"))
+
+
 def _make_schedules() -> None:
     op.create_table(
         "schedules",
@@ -57,13 +64,9 @@ def _make_schedules() -> None:
         sa.Column("open_runs", sa.Integer(), nullable=False, server_default=sa.text("0")),
         sa.Column("definition_digest", sa.Text(), nullable=False),
         _one_of("schedules", "status", ("active", "paused", "error", "ended")),
-        sa.CheckConstraint(
-            "next_scheduled_at BETWEEN -62135596800000 AND 253402300799999",
-            name=op.f("ck_schedules_next_scheduled_at"),
-        ),
-        sa.CheckConstraint(
-            "next_due BETWEEN -62135596800000 AND 253402300799999", name=op.f("ck_schedules_next_due")
-        ),
+        _within_dates("schedules", "next_scheduled_at"),
+        _within_dates("schedules", "next_due"),
+        sqlite_strict=True,
     )
     op.create_index(
         "ix_schedules_due",
@@ -81,6 +84,7 @@ def _make_schedule_labels() -> None:
         sa.Column("value", NAME, primary_key=True),
         sa.Column("schedule_id", NAME, primary_key=True),
         sqlite_with_rowid=False,
+        sqlite_strict=True,
     )
 
 
@@ -93,6 +97,7 @@ def _make_cadences() -> None:
         sa.Column("gap", sa.Text(), nullable=False),
         sa.Column("fold", sa.Text(), nullable=False),
         sa.Column("fingerprint", sa.Text(), nullable=False),
+        sqlite_strict=True,
     )
 
 
@@ -107,6 +112,7 @@ def _make_versions() -> None:
         sa.Column("fold", sa.Text(), nullable=False),
         sa.Column("period", sa.Text(), nullable=False),
         sa.Column("tzdata", sa.Text(), nullable=False),
+        sa.Column("timezone", sa.Text(), nullable=False),
         sa.Column("fingerprint", sa.Text(), nullable=False),
         sa.Column("effective_from", INSTANT, nullable=False),
         sa.Column("effective_until", INSTANT),
@@ -114,6 +120,7 @@ def _make_versions() -> None:
         sa.Column("created_at", INSTANT, nullable=False),
         sa.Column("actor", sa.Text()),
         sa.Column("reason", sa.Text()),
+        sqlite_strict=True,
     )
 
 
@@ -124,9 +131,10 @@ def _make_suspensions() -> None:
         sa.Column("from_at", INSTANT, primary_key=True),
         sa.Column("until_at", INSTANT),
         sa.Column("reason", NAME, nullable=False),
-        sa.Column("apply_overdue", sa.Boolean(), nullable=False),
+        sa.Column("apply_overdue", TRUTH, nullable=False),
         _one_of("suspensions", "reason", ("paused", "error")),
         sqlite_with_rowid=False,
+        sqlite_strict=True,
     )
 
 
@@ -138,7 +146,7 @@ def _make_runs() -> None:
         sa.Column("version", sa.Integer(), nullable=False),
         sa.Column("scheduled_at", INSTANT, nullable=False),
         sa.Column("due_at", INSTANT, nullable=False),
-        sa.Column("named_local", sa.BigInteger(), nullable=False),
+        sa.Column("named_local", LONG, nullable=False),
         sa.Column("offset_seconds", sa.Integer(), nullable=False),
         sa.Column("period_key", NAME, nullable=False),
         sa.Column("origin", NAME, nullable=False),
@@ -152,7 +160,7 @@ def _make_runs() -> None:
         sa.Column("finished_at", INSTANT),
         sa.Column("attempt", sa.Integer(), nullable=False, server_default=sa.text("0")),
         sa.Column("available_at", INSTANT),
-        sa.Column("progress_fraction", sa.Double()),
+        sa.Column("progress_fraction", FRACTION),
         sa.Column("progress_message", sa.Text()),
         sa.Column("error", sa.Text()),
         sa.Column("cancel_requested_at", INSTANT),
@@ -163,6 +171,7 @@ def _make_runs() -> None:
             ("planned", "held", "queued", "running", "succeeded", "failed", "cancelled", "moot", "skipped"),
         ),
         sa.UniqueConstraint("schedule_id", "period_key", name="uq_runs_schedule_id_period_key"),
+        sqlite_strict=True,
     )
     op.create_index(
         "ix_runs_schedule_id_scheduled_at_run_id", "runs", ["schedule_id", "scheduled_at", "run_id"]
@@ -175,6 +184,7 @@ def _make_results() -> None:
         "results",
         sa.Column("run_id", NAME, primary_key=True),
         sa.Column("result", sa.Text(), nullable=False),
+        sqlite_strict=True,
     )
 
 
@@ -185,7 +195,9 @@ def _make_outbox() -> None:
         sa.Column("available_at", INSTANT, primary_key=True),
         sa.Column("run_id", NAME, primary_key=True),
         sa.Column("attempt", sa.Integer(), nullable=False),
+        _within_dates("outbox", "available_at"),
         sqlite_with_rowid=False,
+        sqlite_strict=True,
     )
 
 
@@ -206,7 +218,9 @@ def _make_attempts() -> None:
             "outcome",
             ("succeeded", "failed", "timed_out", "lost", "interrupted", "cancelled", "moot"),
         ),
+        _within_dates("attempts", "lease_expires_at"),
         sqlite_with_rowid=False,
+        sqlite_strict=True,
     )
     op.create_index(
         "ix_attempts_open",
@@ -232,7 +246,10 @@ def _make_skips() -> None:
             "reason",
             ("expired", "superseded", "paused", "overlap", "period_used", "on_request", "ended", "error"),
         ),
+        _within_dates("skips", "from_at"),
+        _within_dates("skips", "until_at"),
         sqlite_with_rowid=False,
+        sqlite_strict=True,
     )
     op.create_index(
         "ix_skips_schedule_id_version_reason_until_at",
@@ -248,6 +265,7 @@ def _make_jobs() -> None:
         sa.Column("spec", sa.Text(), nullable=False),
         sa.Column("created_at", INSTANT, nullable=False),
         sa.Column("updated_at", INSTANT, nullable=False),
+        sqlite_strict=True,
     )
 
 
@@ -258,6 +276,7 @@ def _make_idempotency() -> None:
         sa.Column("request_digest", sa.Text(), nullable=False),
         sa.Column("answer", sa.Text(), nullable=False),
         sa.Column("expires_at", INSTANT, nullable=False),
+        sqlite_strict=True,
     )
     op.create_index("ix_idempotency_expires_at", "idempotency", ["expires_at"])
 
@@ -267,22 +286,26 @@ def _make_partitions() -> None:
         "partitions",
         sa.Column("partition", sa.Integer(), primary_key=True, autoincrement=False),
         sa.Column("owner", sa.Text()),
-        sa.Column("epoch", sa.BigInteger(), nullable=False),
+        sa.Column("epoch", LONG, nullable=False),
         sa.Column("expires_at", INSTANT),
         sa.Column("checkpoint", INSTANT),
+        _within_dates("partitions", "expires_at"),
+        _within_dates("partitions", "checkpoint"),
+        sqlite_strict=True,
     )
 
 
 def _make_audit() -> None:
     op.create_table(
         "audit",
-        sa.Column("id", SERIAL, primary_key=True),
+        sa.Column("id", LONG, primary_key=True),
         sa.Column("schedule_id", NAME, nullable=False),
         sa.Column("action", sa.Text(), nullable=False),
         sa.Column("at", INSTANT, nullable=False),
         sa.Column("actor", sa.Text()),
         sa.Column("reason", sa.Text()),
         sa.Column("details", sa.Text(), nullable=False),
+        sqlite_strict=True,
     )
     op.create_index("ix_audit_schedule_id_at_id", "audit", ["schedule_id", "at", "id"])
 
@@ -292,4 +315,5 @@ def _make_settings() -> None:
         "settings",
         sa.Column("name", NAME, primary_key=True),
         sa.Column("value", sa.Text(), nullable=False),
+        sqlite_strict=True,
     )
