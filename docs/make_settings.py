@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from rota.cli.allowed_values import allowed_values
 from rota.config import Settings
 
 PAGE = Path(__file__).parent / "reference" / "settings.md"
@@ -20,9 +21,9 @@ allowed stops the process before it opens anything.
 
 def render() -> str:
     """The whole page."""
-    schema = Settings.model_json_schema()["properties"]
     lines = [
-        f"| `ROTA_{name.upper()}` | {_default(field.default)} | {_allowed(schema[name])} | {field.description} |"
+        f"| `ROTA_{name.upper()}` | {_default(field.default)} | {allowed_values(name, quote='`')} "
+        f"| {field.description} |"
         for name, field in Settings.model_fields.items()
     ]
     return INTRODUCTION + "\n".join(lines) + "\n"
@@ -30,20 +31,6 @@ def render() -> str:
 
 def _default(value: object) -> str:
     return "none" if value is None else f"`{value:g}`" if isinstance(value, float) else f"`{value}`"
-
-
-def _allowed(schema: dict[str, object]) -> str:
-    """The bounds of a number or the names to choose from, as the schema of the field has them."""
-    if "pattern" in schema:
-        names = str(schema["pattern"]).strip("^$()").split("|")
-        return ", ".join(f"`{name}`" for name in names)
-    low, high = schema.get("minimum"), schema.get("maximum")
-    if schema.get("type") not in {"integer", "number"}:
-        return "a path" if "anyOf" in schema else "a text"
-    kind = "whole number" if schema["type"] == "integer" else "number"
-    above = f"more than {schema['exclusiveMinimum']:g}, " if "exclusiveMinimum" in schema else ""
-    bounds = f"at most {high:g}" if above else f"{low:g} to {high:g}"
-    return f"a {kind}, {above}{bounds}"
 
 
 if __name__ == "__main__":

@@ -5,6 +5,8 @@ import threading
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
+import structlog
+from structlog.testing import capture_logs
 
 from rota import CatchUpAll, RetryPolicy, Rota, RunContext
 from rota.domain.identity import RunId
@@ -229,3 +231,27 @@ def test_two_worlds_with_the_same_life_are_the_same() -> None:
             lives.append(world.app.occurrences("report-7"))
     assert lives[0] == lives[1]
     assert len(lives[0]) == 9
+
+
+# --- its log ---
+
+
+@pytest.mark.parametrize(
+    ("level", "shown"),
+    [("warning", ["my.own", "handler.raise"]), ("info", ["lease.acquire", "my.own", "handler.raise"])],
+)
+def test_a_world_leaves_out_log_lines_of_rota_below_its_level(level: str, shown: list[str]) -> None:
+    world = World(now=NOON, log_level=level)
+
+    @world.app.job("sales", retry=RetryPolicy(max_attempts=1))
+    def handle(context: RunContext) -> None:
+        structlog.get_logger().info("my.own")
+        raise ConnectionError
+
+    world.app.create_schedule(job="sales", timezone="UTC", recurrence={"at": NOON + HOUR})
+    with capture_logs() as lines:
+        before = structlog.get_config()["processors"]
+        world.pass_time(2 * HOUR)
+        assert structlog.get_config()["processors"] is before
+    told = {"lease.acquire", "my.own", "handler.raise"}
+    assert [line["event"] for line in lines if line["event"] in told][: len(shown)] == shown

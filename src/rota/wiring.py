@@ -1,5 +1,6 @@
 """Wiring: the only place that knows every class."""
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -75,8 +76,15 @@ def open_preview_context(clock: Clock) -> Context:
     )
 
 
-def build_api(context: Context) -> "FastAPI":
-    """The HTTP API on a context."""
+def build_api(context: Context, *, hosts: Collection[str] | None = None) -> "FastAPI":
+    """The HTTP API on a context. It answers to `hosts`, as `hosts_on` says them; None: to any."""
     from rota.api.application import create_api  # noqa: PLC0415 - the framework loads only where it serves
 
-    return create_api(context)
+    return create_api(context, hosts=hosts)
+
+
+def hosts_on(address: str, *, named: str) -> frozenset[str] | None:
+    """The hosts that a server answers to which listens on `address`, given as `named`; None: to any."""
+    from rota.api import origins  # noqa: PLC0415 - the same
+
+    return origins.hosts_on(address, named=named)

@@ -6,6 +6,8 @@ from typing import cast
 import pytest
 from starlette.testclient import TestClient
 
+from rota.api.bodies import BODY_BYTES_MAX
+from rota.service.paging import encode_cursor
 from rota.store.memory import MemoryStore
 from tests.api.conftest import JSON, REPORT, Body, body_of, fields_of, report, rows_of
 
@@ -98,6 +100,27 @@ def test_a_malformed_body_is_refused_and_nothing_is_written(
     refused = client.post(path, content=body, headers=JSON)
     assert body_of(refused, status=400)["type"] == "urn:rota:problem:malformed-body"
     assert rows_of(store) == before
+
+
+@pytest.mark.parametrize(
+    ("case", "advice"),
+    [
+        ("a repeated member", "'id' more than once"),
+        ("a repeated inner member", "'x' more than once"),
+        ("deep objects", "flatten it"),
+        ("very deep lists", "flatten it"),
+        ("an integer of 5000 digits", "send it as a string"),
+        ("not UTF-8", "encode it as UTF-8"),
+    ],
+)
+def test_a_refusal_says_what_to_do(client: TestClient, case: str, advice: str) -> None:
+    refused = client.post("/schedules", content=MALFORMED[case], headers=JSON)
+    assert advice in str(body_of(refused, status=400)["detail"])
+
+
+def test_a_long_body_is_told_to_keep_its_data_elsewhere(client: TestClient) -> None:
+    refused = client.post("/schedules", content=b" " * (BODY_BYTES_MAX + 1), headers=JSON)
+    assert "send its address" in str(body_of(refused, status=413)["detail"])
 
 
 @pytest.mark.parametrize(
@@ -214,6 +237,52 @@ def test_a_bad_header_is_named(client: TestClient, store: MemoryStore, name: str
 def test_a_bad_query_names_its_parameter(client: TestClient, path: str, field: str) -> None:
     client.post("/schedules", json=REPORT)
     assert fields_of(client.get(path)) == [field]
+
+
+WRONG_CURSOR = encode_cursor({"somewhere": "else"})
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "fields"),
+    [
+        (
+            "GET",
+            f"/schedules?x=1&status=sleeping&limit=0&label=customer&cursor={WRONG_CURSOR}&job=&y=2",
+            ["cursor", "job", "label", "limit", "status", "x", "y"],
+        ),
+        (
+            "GET",
+            "/runs?state=done&origin=cron&schedule=&job=&label==&limit=no&cursor=x&status=active",
+            ["cursor", "job", "label", "limit", "origin", "schedule", "state", "status"],
+        ),
+        ("GET", "/jobs?limit=0&cursor=x&job=x&job=x", ["cursor", "job", "limit"]),
+        ("GET", "/jobs?limit=0&limit=1&limit=2&cursor=x", ["cursor", "limit"]),
+        ("GET", "/schedules/report-7?x=1&y=1", ["x", "y"]),
+        ("GET", "/schedules/report-7/upcoming?count=0&limit=5", ["count", "limit"]),
+        ("GET", "/schedules/report-7/occurrences?count=0&limit=0&cursor=x", ["count", "cursor", "limit"]),
+        ("GET", "/schedules/report-7/history?cursor=x&limit=0", ["cursor", "limit"]),
+        ("DELETE", "/schedules/report-7?why=x&reason=", ["reason", "why"]),
+    ],
+)
+def test_all_bad_parameters_of_a_query_are_named_at_once(
+    client: TestClient, method: str, path: str, fields: list[str]
+) -> None:
+    client.post("/schedules", json=REPORT)
+    assert sorted(fields_of(client.request(method, path))) == fields
+
+
+def test_every_route_but_those_for_probes_refuses_an_unknown_parameter(client: TestClient) -> None:
+    paths = cast("dict[str, dict[str, object]]", body_of(client.get("/openapi.json"))["paths"])
+    for path, operations in paths.items():
+        for method in operations:
+            body: Body | None = {} if method in {"post", "put"} else None
+            asked = client.request(
+                method, path.format(schedule_id="x", run_id="x", name="x") + "?zz=1", json=body
+            )
+            if path.startswith("/health/"):
+                assert asked.is_success
+            else:
+                assert fields_of(asked) == ["zz"], (method, path)
 
 
 def test_a_bad_reason_for_an_end_is_named_and_ends_nothing(client: TestClient) -> None:

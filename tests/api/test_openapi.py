@@ -1,6 +1,7 @@
 """The description of the API, held to what the API does."""
 
 import re
+import shlex
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -13,6 +14,7 @@ from pydantic import BaseModel
 from starlette.testclient import TestClient
 
 from rota.api import answer_shapes, request_shapes
+from rota.api.origins import READING
 from rota.api.request_shapes import (
     JobFields,
     NewSchedule,
@@ -27,11 +29,14 @@ from rota.api.schedules import PAUSE_FIELDS, RESUME_FIELDS
 from rota.domain.job_form import JOB_FIELDS, RETRY_FIELDS
 from rota.service.context import Context
 from rota.service.creation import SCHEDULE_FIELDS
+from rota.service.jobs import put_job
 from rota.service.occurrences import PREVIEW_FIELDS
 from rota.testing.clock import ManualClock
 from tests.api.conftest import JOB, REPORT, Body, WorkOff, body_of, items_of, report
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "http.md"
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "reference" / "http.md"
+README = ROOT / "README.md"
 
 Operation = tuple[str, str, Body]
 
@@ -78,11 +83,18 @@ def test_it_is_openapi_3_1_and_complete(described: Body, client: TestClient) -> 
 def test_problems_are_described_as_problem_json_and_nothing_else_is(described: Body) -> None:
     for method, path, operation in operations_of(described):
         responses = cast("dict[str, dict[str, dict[str, Body]]]", operation["responses"])
-        assert {"422", "500", "503"} <= set(responses)
+        assert {"421", "500", "503"} <= set(responses)
         for status, response in responses.items():
             is_problem = int(status) >= 400 and (path, status) != ("/health/ready", "503")
             expected = "application/problem+json" if is_problem else "application/json"
             assert list(response["content"]) == [expected], (method, path, status)
+
+
+def test_the_problems_of_an_operation_are_those_that_it_can_have(described: Body) -> None:
+    for method, path, operation in operations_of(described):
+        statuses = set(cast("dict[str, object]", operation["responses"]))
+        assert ("403" in statuses) is (method not in READING), (method, path)
+        assert ("422" in statuses) is (not path.startswith("/health/")), (method, path)
 
 
 def test_every_operation_is_named_after_what_it_does(described: Body) -> None:
@@ -117,6 +129,40 @@ def test_the_page_about_http_has_every_operation_and_its_parameters(described: B
         section = page.partition(f"### `{method} {path}`")[2].partition("\n### ")[0]
         for parameter in cast("list[dict[str, str]]", operation.get("parameters", [])):
             assert parameter["in"] == "path" or f"`{parameter['name']}`" in section, (method, path, parameter)
+
+
+def test_the_page_about_http_describes_every_member_of_a_schedule_in_order() -> None:
+    table = PAGE.read_text().partition("| member | meaning |\n")[2].partition("\n\n")[0]
+    named = [re.findall(r"`(\w+)`", row.split("|")[1]) for row in table.splitlines()[1:]]
+    assert [name for names in named for name in names] == list(answer_shapes.Schedule.model_fields)
+
+
+def commands_in(page: str) -> Iterator[list[str]]:
+    """The `curl` commands of a page, as words."""
+    for block in re.findall(r"^```\n(curl .*?)^```$", page, flags=re.MULTILINE | re.DOTALL):
+        for command in re.split(r"^(?=curl )", block, flags=re.MULTILINE):
+            if command:
+                yield shlex.split(command)
+
+
+def test_the_commands_of_the_page_about_http_work_after_those_of_the_readme(
+    client: TestClient, context: Context
+) -> None:
+    put_job(context, "echo", {})
+    done = []
+    for page in (README, PAGE):
+        for words in commands_in(page.read_text()):
+            (url,) = (word for word in words if word.startswith("http://127.0.0.1:8080/"))
+            body = words[words.index("-d") + 1] if "-d" in words else None
+            method = words[words.index("-X") + 1] if "-X" in words else "POST" if body else "GET"
+            headers = dict(
+                re.split(": ", words[at + 1], maxsplit=1) for at, word in enumerate(words) if word == "-H"
+            )
+            answered = client.request(method, url, content=body, headers={**headers, "Host": "testserver"})
+            assert answered.is_success, (words, answered.text)
+            done.append((method, answered.status_code))
+    assert done.count(("POST", 201)) == 3
+    assert len(done) >= 6
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from starlette.testclient import TestClient
 from structlog.testing import capture_logs
 
 from rota.api.application import create_api
-from rota.api.origins import FOREIGN_ORIGIN
+from rota.api.origins import FOREIGN_HOST, FOREIGN_ORIGIN
 from rota.api.problems import INTERNAL, KINDS, METHOD_NOT_ALLOWED, NO_SUCH_ROUTE
 from rota.config import Settings
 from rota.domain.errors import (
@@ -129,7 +129,7 @@ def test_answers_are_not_cached(client: TestClient) -> None:
 
 def test_the_page_about_errors_lists_every_problem_with_its_status() -> None:
     rows = re.findall(r"^\| `urn:rota:problem:([a-z-]+)` \| (\d+) \|", PAGE.read_text(), flags=re.MULTILINE)
-    kinds = {*KINDS.values(), NO_SUCH_ROUTE, METHOD_NOT_ALLOWED, FOREIGN_ORIGIN, INTERNAL}
+    kinds = {*KINDS.values(), NO_SUCH_ROUTE, METHOD_NOT_ALLOWED, FOREIGN_ORIGIN, FOREIGN_HOST, INTERNAL}
     assert sorted(rows) == sorted({(kind.slug, str(kind.status)) for kind in kinds})
 
 

@@ -6,7 +6,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from rota.testing.clock import ManualClock
-from tests.api.conftest import REPORT, WorkOff, body_of, items_of, report
+from tests.api.conftest import REPORT, Body, WorkOff, body_of, fields_of, items_of, report
 
 
 def test_a_created_schedule_is_answered_whole_and_can_be_found(client: TestClient) -> None:
@@ -20,6 +20,27 @@ def test_a_created_schedule_is_answered_whole_and_can_be_found(client: TestClien
         "next_due": "2026-01-12T14:00:00Z",
         "fold": "first",
     } == body_of(shown)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"recurrence": {"every": "PT15M"}},
+        {"overdue": {"policy": "latest_only", "grace": "PT1M"}, "params": {"b": {"d": 1, "c": 2}, "a": 1}},
+        {"overdue": {"policy": "expire", "deadline": "PT5M"}, "labels": {"b": "1", "a": "2"}},
+        {
+            "overdue": {"policy": "catch_up_all", "max_age": None},
+            "params": {"overdue": {"policy": 1, "grace": 2}},
+        },
+    ],
+)
+def test_a_creation_is_answered_as_the_schedule_is_shown_byte_for_byte(
+    client: TestClient, more: Body
+) -> None:
+    created = client.post("/schedules", json=report(**more), headers={"Idempotency-Key": "k"})
+    assert created.content == client.get("/schedules/report-7").content
+    again = client.post("/schedules", json=report(**more), headers={"Idempotency-Key": "k"})
+    assert (again.status_code, again.content) == (201, created.content)
 
 
 def test_an_id_is_made_where_none_is_given(client: TestClient) -> None:
@@ -40,7 +61,7 @@ def test_the_same_body_again_answers_with_the_same_schedule(client: TestClient) 
 def test_another_body_of_the_same_id_is_a_conflict(client: TestClient) -> None:
     client.post("/schedules", json=REPORT)
     refused = client.post("/schedules", json=report(timezone="Europe/London"))
-    assert refused.status_code == 409
+    assert fields_of(refused, status=409) == ["id"]
     assert body_of(client.get("/schedules/report-7"))["timezone"] == "America/New_York"
 
 
@@ -66,7 +87,8 @@ def test_a_key_is_forgotten_after_a_day(client: TestClient, clock: ManualClock) 
 def test_a_key_with_another_body_is_refused(client: TestClient) -> None:
     client.post("/schedules", json=report(id="one"), headers={"Idempotency-Key": "k"})
     refused = client.post("/schedules", json=report(id="two"), headers={"Idempotency-Key": "k"})
-    assert body_of(refused, status=422)["type"] == "urn:rota:problem:key-reused"
+    assert fields_of(refused) == ["Idempotency-Key"]
+    assert refused.json()["type"] == "urn:rota:problem:key-reused"
     assert client.get("/schedules/two").status_code == 404
 
 

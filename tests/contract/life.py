@@ -2,17 +2,18 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import datetime
 from random import Random
 from typing import TypeVar
 
 from rota.domain.admission import Admission, DueSchedule
-from rota.domain.identity import RunId
+from rota.domain.identity import RunId, digest_of
 from rota.domain.json_text import encode_json
 from rota.domain.recurrence import Cron
 from rota.domain.run import AttemptOutcome, Progress, RunEvent
 from rota.domain.schedule import Cursor, Schedule, ScheduleStatus, Suspension
 from rota.domain.settlement import AttemptEnd, Settlement
-from rota.store.port import Delivery, Fence, Heartbeat
+from rota.store.port import Delivery, Fence, Heartbeat, ZoneRules
 from tests.contract.builders import (
     HOUR,
     MILLISECOND,
@@ -43,6 +44,9 @@ LEASE = 5 * MINUTE
 REMEMBERED = 20
 """How much of each kind a caller remembers; the older, the staler."""
 
+UTC_RULES, OTHER_RULES = (
+    ZoneRules(timezone=zone, fingerprint=digest_of(zone)) for zone in ("UTC", "Europe/Rome")
+)
 ENDS = [
     (AttemptOutcome.SUCCEEDED, RunEvent.SUCCEEDED),
     (AttemptOutcome.FAILED, RunEvent.FAILED_FOR_GOOD),
@@ -91,7 +95,10 @@ class Life:
             partition=random.randrange(PARTITIONS),
             job=random.choice(JOBS),
             labels=labels(customer=random.choice(["acme", "zeta"])),
-            of=definition(Cron(expression=random.choice(["0 9 * * *", "5 * * * *"]))),
+            of=definition(
+                Cron(expression=random.choice(["0 9 * * *", "5 * * * *"])),
+                timezone=random.choice([UTC_RULES.timezone, OTHER_RULES.timezone]),
+            ),
             history_from=random.choice([NINE, NINE - HOUR]),
             idempotency=random.choice([None, record, record]),
         )
@@ -120,7 +127,8 @@ class Life:
         known_as, fence = self._remembered(self.fences)
         match self.random.choice(["acquire", "acquire", "renew", "release", "checkpoint"]):
             case "acquire":
-                taken = self.both.commit_acquisitions(owner, now=self.now, ttl=LEASE, limit=limit)
+                now = self.random.choice([self.now, self.now, self._of_a_clock_behind()])
+                taken = self.both.commit_acquisitions(owner, now=now, ttl=LEASE, limit=limit)
                 self.fences += [(owner, fence) for fence in taken]
             case "renew":
                 known = [fence, *(latest for held_by, latest in self.fences[-3:] if held_by == owner)]
@@ -133,7 +141,8 @@ class Life:
 
     def admit(self) -> None:
         fence = self._fence()
-        due = self.both.read_due(fence.partition, now=self.now + HOUR, limit=3)
+        excluding = self.random.choice([[], [], [UTC_RULES], [OTHER_RULES, replace(UTC_RULES, timezone="Z")]])
+        due = self.both.read_due(fence.partition, now=self.now + HOUR, limit=3, excluding=excluding)
         schedules = [entry.schedule for entry in due if isinstance(entry, DueSchedule)]
         elements = [self._admission(schedule) for schedule in [*schedules, self._schedule()]]
         self.random.shuffle(elements)
@@ -165,9 +174,10 @@ class Life:
 
     def recover(self) -> None:
         fence = self._fence()
-        lost = self.both.read_lost([fence.partition], now=self.now, limit=2)
+        now = self.random.choice([self.now, self.now, self._of_a_clock_behind()])
+        lost = self.both.read_lost([fence.partition], now=now, limit=2)
         ends = [
-            loss(entry.attempt.run_id, at=self.now, retry_at=self.now + SECOND, attempt=entry.attempt.number)
+            loss(entry.attempt.run_id, at=now, retry_at=self.now + SECOND, attempt=entry.attempt.number)
             for entry in lost
         ]
         self.both.commit_settlements(ends, fences=[fence])
@@ -189,7 +199,9 @@ class Life:
             until = moved.scheduled_at or instant + 2 * MINUTE
             hourly = random.choice([None, f"hour:{instant.hour}"])
             if random.random() < 0.7:
-                runs = [run_at(schedule, instant, period_key=hourly)]
+                version = random.choice([*[schedule.cursor.version] * 9, 9])
+                at = random.choice([*[instant] * 12, NINE - 2 * HOUR])
+                runs = [replace(run_at(schedule, at, period_key=hourly), version=version)]
             if not runs or random.random() < 0.3:
                 from_ = instant + MINUTE if runs else instant
                 note = random.choice([None, "a note"])
@@ -250,6 +262,9 @@ class Life:
         state = self.random.choice(self.both.list_partitions())
         current = Fence(partition=state.partition, epoch=state.epoch)
         return self.random.choice([*[current] * 9, self._remembered(self.fences)[1]])
+
+    def _of_a_clock_behind(self) -> datetime:
+        return self.now - self.random.choice([MINUTE, 6 * MINUTE, 2 * HOUR])
 
     def _remembered(self, things: Sequence[Thing]) -> Thing:
         return self.random.choice(things[-REMEMBERED:])

@@ -245,7 +245,7 @@ def test_period_keys_are_each_schedules_own(store: Store) -> None:
 def test_nothing_is_created_before_the_kept_history(store: Store) -> None:
     schedule = create(store, new_schedule(history_from=NINE + SECOND))
     fence = hold(store)[0]
-    assert_refused(store, fence, admission(schedule), STALE)
+    assert_refused(store, fence, admission(schedule), AdmissionOutcome.PRUNED)
     late = admission(schedule, runs=[run_at(schedule, NINE + SECOND)])
     assert admit(store, fence, [late]) == [ADMITTED]
 

@@ -24,7 +24,7 @@ WITHOUT_EFFECT = {"ping", "close"}
 EVERY_OUTCOME = {
     "commit_creation": {"created", "id_taken", "key_taken"},
     "commit_status_change": {"True", "False"},
-    "commit_admissions": {"admitted", "stale", "fenced", "key_used"},
+    "commit_admissions": {"admitted", "stale", "fenced", "pruned", "key_used"},
     "commit_openings": {"OpenedAttempt", "None"},
     "commit_heartbeats": {"current", "cancel_requested", "stale"},
     "commit_settlements": {"True", "False"},

@@ -6,10 +6,11 @@ from datetime import timedelta
 import pytest
 
 from rota.domain.admission import DueSchedule
+from rota.domain.errors import UnreadableRow
 from rota.domain.job import Job
 from rota.domain.overdue import CatchUpAll, Expire, LatestOnly, OverduePolicy
 from rota.domain.schedule import Cursor, Schedule, ScheduleStatus
-from rota.store.port import AdmissionOutcome, ScheduleFilter, Store, Unreadable
+from rota.store.port import AdmissionOutcome, NewSchedule, ScheduleFilter, Store, Unreadable, ZoneRules
 from tests.contract.builders import (
     DAY,
     HOUR,
@@ -143,6 +144,53 @@ def test_an_admitted_schedule_is_due_again_at_its_next_instant(store: Store) -> 
     assert due_ids(store, now=NINE + DAY - MILLISECOND) == []
     assert due_ids(store, now=NINE + DAY) == ["report-7"]
     assert store.read_due_times([0]) == {0: NINE + DAY}
+
+
+def rules_of(new: NewSchedule) -> ZoneRules:
+    return ZoneRules(timezone=new.version.definition.timezone, fingerprint=new.version.fingerprint)
+
+
+def test_schedules_of_excluded_rules_leave_the_page_to_others(store: Store) -> None:
+    news = [
+        new_schedule(f"{zone[0]}-{number}", due=NINE - minutes * MINUTE, of=definition(timezone=zone))
+        for zone, minutes in (("Asia/Tokyo", 2), ("UTC", 1), ("Europe/Rome", 0))
+        for number in range(3)
+    ]
+    for new in news:
+        create(store, new)
+
+    def read(*excluded: NewSchedule, limit: int = 3) -> list[str]:
+        due = store.read_due(0, now=NINE, limit=limit, excluding={rules_of(new) for new in excluded})
+        return [entry.schedule.schedule_id for entry in due if isinstance(entry, DueSchedule)]
+
+    assert read() == ["A-0", "A-1", "A-2"]
+    assert read(news[0]) == ["U-0", "U-1", "U-2"]
+    assert read(news[0], limit=4) == ["U-0", "U-1", "U-2", "E-0"]
+    assert read(news[0], news[3]) == ["E-0", "E-1", "E-2"]
+    assert read(news[0], news[3], news[6]) == []
+    assert store.read_due_times([0]) == {0: NINE - 2 * MINUTE}
+
+
+def test_rules_are_excluded_by_zone_and_fingerprint_together(store: Store) -> None:
+    rules = [rules_of(new_schedule(of=definition(timezone=zone))) for zone in ("Asia/Tokyo", "UTC")]
+    create(store, new_schedule("tokyo", of=definition(timezone="Asia/Tokyo")))
+    crossed = {
+        replace(rules[0], fingerprint=rules[1].fingerprint),
+        replace(rules[0], timezone=rules[1].timezone),
+    }
+    for excluding, ids in ((crossed, ["tokyo"]), (set(rules), [])):
+        due = store.read_due(0, now=NINE, limit=10, excluding=excluding)
+        assert [entry.schedule.schedule_id for entry in due if isinstance(entry, DueSchedule)] == ids
+
+
+def test_a_schedule_that_lost_its_version_is_told_whatever_is_excluded(store: Store) -> None:
+    new = new_schedule()
+    broken = create(store, new)
+    change(store, broken, ScheduleStatus.ACTIVE, due=cursor(NINE, version=9))
+    [entry] = store.read_due(0, now=NINE, limit=10, excluding=[rules_of(new)])
+    assert isinstance(entry, Unreadable)
+    with pytest.raises(UnreadableRow, match="version 9 does not exist"):
+        store.get_schedule(broken.schedule_id)
 
 
 def test_a_schedule_whose_rows_make_no_sense_stops_only_itself(store: Store) -> None:

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from rota.store.port import AdmissionOutcome, Fence, PartitionState, Store
+from rota.store.port import LEASE_MAX, AdmissionOutcome, Fence, PartitionState, Store
 from tests.contract.builders import HOUR, MILLISECOND, MINUTE, NINE, admission, new_schedule
 from tests.contract.steps import admit, create
 
@@ -75,6 +75,18 @@ def test_a_lease_that_has_run_out_is_taken_at_the_next_epoch(store: Store) -> No
     assert only_partition(store) == PartitionState(
         partition=0, owner="node-b", epoch=2, expires_at=NINE + 2 * TTL, checkpoint=None
     )
+
+
+def test_a_lease_that_a_clock_ahead_has_written_is_taken_at_the_next_epoch(store: Store) -> None:
+    """I13: no lease is longer than `LEASE_MAX`, and the epoch makes it safe to take one that only seems so."""
+    store.ensure_partitions(1)
+    [ahead] = store.commit_acquisitions("node-a", now=NINE + HOUR, ttl=TTL, limit=1)
+    last = NINE + HOUR + TTL - LEASE_MAX
+    assert acquire(store, "node-b", now=last) == []
+    taken = acquire(store, "node-b", now=last - MILLISECOND)
+    assert taken == [replace(ahead, epoch=ahead.epoch + 1)]
+    assert only_partition(store).expires_at == last - MILLISECOND + TTL
+    assert store.commit_renewals("node-a", [ahead], now=NINE + HOUR, ttl=TTL) == []
 
 
 def test_an_owner_that_takes_its_own_lapsed_lease_gets_a_new_epoch(store: Store) -> None:

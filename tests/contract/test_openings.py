@@ -199,6 +199,26 @@ def test_a_later_attempt_keeps_the_first_start_and_counts_on(store: Store) -> No
     assert [attempt.opened_at for attempt in attempts] == [NINE, NINE + 2 * MINUTE, NINE + 3 * MINUTE]
 
 
+def test_a_run_without_its_version_fails_and_stops_no_other(store: Store) -> None:
+    """I12: left waiting it would be delivered first, for ever."""
+    schedule = create(store, new_schedule("bad"))
+    bad = replace(run_at(schedule, NINE), version=9)
+    admit_runs(store, schedule, bad)
+    good = queue_run(store, "good")
+    opened = open_all(store, [delivery_of(bad), delivery_of(good)], now=NINE + SECOND)
+    assert [attempt and attempt.run.run_id for attempt in opened] == [None, good.run_id]
+    failed = run_of(store, bad.run_id)
+    assert failed.error is not None
+    assert "version 9 does not exist" in failed.error
+    assert failed == replace(
+        bad, state=RunState.FAILED, error=failed.error, finished_at=NINE + SECOND, attempt=0
+    )
+    assert attempts_of(store, bad.run_id) == ()
+    assert store.read_next_delivery_time(JOBS) is None
+    assert open_all(store, [delivery_of(bad)], now=NINE + HOUR) == [None]
+    assert run_of(store, bad.run_id) == failed
+
+
 def test_more_deliveries_than_the_store_takes_are_refused_whole(store: Store) -> None:
     delivery = delivery_of(queue_run(store))
     with pytest.raises(TooManyElements):

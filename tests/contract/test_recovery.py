@@ -8,8 +8,9 @@ import pytest
 from rota.domain.identity import RunId
 from rota.domain.job import Job, RetryPolicy
 from rota.domain.run import AttemptOutcome, RunState
-from rota.store.port import Fence, Heartbeat, LostAttempt, Store
+from rota.store.port import ATTEMPT_LEASE_MAX, Fence, Heartbeat, LostAttempt, Store
 from tests.contract.builders import (
+    DAY,
     HOUR,
     MADE_AT,
     MILLISECOND,
@@ -53,6 +54,28 @@ def test_an_attempt_is_lost_from_the_end_of_its_lease_on(store: Store) -> None:
     assert lost == LostAttempt(
         attempt=attempts_of(store, ID)[0], job=Job(name="sales_report"), cancel_requested=False
     )
+
+
+def test_a_lease_that_a_clock_ahead_has_written_does_not_hold_its_run_for_ever(store: Store) -> None:
+    """I13: no lease is that long, so nothing is heard of the worker."""
+    open_attempt(store, queue_run(store), now=NINE + DAY)
+    ahead = NINE + DAY + Job(name="sales_report").lease - ATTEMPT_LEASE_MAX
+    fences = [fence_of(store, 0)]
+    assert store.read_lost([0], now=ahead, limit=10) == []
+    assert settle(store, loss(ID, at=ahead, retry_at=ahead), fences=fences) == [False]
+    earlier = ahead - MILLISECOND
+    [lost] = store.read_lost([0], now=earlier, limit=10)
+    assert lost.attempt == attempts_of(store, ID)[0]
+    assert settle(store, loss(ID, at=earlier, retry_at=earlier), fences=fences) == [True]
+
+
+def test_leases_that_ran_out_are_told_before_those_of_a_clock_ahead(store: Store) -> None:
+    for id_, hours in (("a", 48), ("b", 0), ("c", 24), ("d", 1)):
+        open_attempt(store, queue_run(store, id_), now=NINE + hours * HOUR)
+    in_order = [f"{id_}.1.20260110T090000Z" for id_ in ("b", "d", "c", "a")]
+    assert lost_ids(store, [0], minutes=61) == in_order
+    for limit in (1, 2, 3):
+        assert lost_ids(store, [0], minutes=61, limit=limit) == in_order[:limit]
 
 
 def test_a_lost_attempt_is_told_with_its_job_and_the_request_to_stop(store: Store) -> None:
@@ -125,7 +148,7 @@ def test_recovery_under_another_epoch_changes_nothing(store: Store, epochs: int)
     open_attempt(store, queue_run(store))
     [stale] = [fence_of(store, 0)]
     store.commit_releases("node-a", [stale], now=NINE)
-    [current] = hold(store, "node-b", now=NINE)
+    [current] = hold(store, "node-b")
     before = store.get_run(ID)
     other = replace(current, epoch=current.epoch + epochs)
     settled = loss(ID, at=EXPIRY, retry_at=EXPIRY)

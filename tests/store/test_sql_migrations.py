@@ -48,6 +48,11 @@ def test_a_new_database_is_the_same_as_a_migrated_one(migrated: Database, path: 
     assert execute(path, "SELECT version_num FROM alembic_version") == [(HEAD,)]
 
 
+def test_every_table_of_a_new_database_is_strict(path: Path) -> None:
+    lax = "SELECT name FROM pragma_table_list WHERE NOT strict AND name NOT LIKE 'sqlite_%'"
+    assert execute(path, lax) == [("alembic_version",)]
+
+
 def test_every_revision_is_known() -> None:
     files = sorted(Path(migrations.__file__).parent.glob("versions/[0-9]*.py"))
     assert [file.name.partition("_")[0] for file in files] == list(REVISIONS)

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, event, insert
 
 from rota.domain.run import Attempt
 from rota.domain.schedule import Schedule
-from rota.store.port import AdmissionOutcome, LedgerKey, RunFilter, ScheduleFilter
+from rota.store.port import AdmissionOutcome, LedgerKey, RunFilter, ScheduleFilter, ZoneRules
 from rota.store.sql import SqlStore, rows
 from rota.store.sql.outbox import write_intents
 from rota.store.sql.schema import attempts, metadata, runs, schedules, skips, versions
@@ -20,10 +20,12 @@ from tests.contract.steps import PARTITIONS, hold
 Ask = Callable[[SqlStore], object]
 
 JOBS = ["sales_report", "mail"]
+OTHER_RULES = ZoneRules(timezone="Asia/Tokyo", fingerprint="other")
 BEFORE = LedgerKey(instant=NINE + DAY, id_="x")
 HOT_READS: dict[str, Ask] = {
     "read_due_times": lambda store: store.read_due_times(range(PARTITIONS)),
     "read_due": lambda store: store.read_due(0, now=NINE, limit=3),
+    "read_due but some": lambda store: store.read_due(0, now=NINE, limit=3, excluding=[OTHER_RULES]),
     "read_deliveries": lambda store: store.read_deliveries(JOBS, now=NINE, limit=3),
     "read_next_delivery_time": lambda store: store.read_next_delivery_time(JOBS),
     "read_lost": lambda store: store.read_lost([0], now=NINE, limit=3),
@@ -50,7 +52,7 @@ def test_a_hot_read_scans_no_table_and_sorts_no_table(store: SqlStore, name: str
 
 
 def test_due_schedules_are_found_by_their_partial_index(store: SqlStore) -> None:
-    for name in ("read_due_times", "read_due"):
+    for name in ("read_due_times", "read_due", "read_due but some"):
         with seen_statements(store) as statements:
             HOT_READS[name](store)
         with store._database.reading() as connection:

@@ -42,7 +42,7 @@ class Scene:
         )
         self.clock.set(due)
         self.world.dispatcher.step(self.now)
-        [run] = self.app.runs(schedule_id=schedule_id)
+        [run] = self.app.runs(schedule=schedule_id)
         return RunId(str(run["run_id"]))
 
     def worker(

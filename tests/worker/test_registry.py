@@ -122,6 +122,10 @@ def test_a_job_out_of_bounds_is_refused_with_its_field(
         ),
         (lambda registry: registry.job(nothing), 'Give the job a name: @app.job("sales_report").'),
         (lambda registry: registry.job("sales")(yielding), "yields; let it return its result"),
+        (lambda registry: registry.job("sales")(lambda: None), "one argument, its context, and takes ()"),
+        (lambda registry: registry.job("sales")(lambda context, day: None), "takes (context, day)"),
+        (lambda registry: registry.job("sales")(lambda *, context: None), "takes (*, context)"),
+        (lambda registry: registry.job("sales")(Service.method), "takes (self, context"),
         (lambda registry: registry.job("sales")("nothing"), "is a str; give a function of one argument"),
     ],
 )
@@ -131,6 +135,21 @@ def test_what_is_no_job_at_all_is_refused_with_a_sentence(
     with pytest.raises(TypeError) as refused:
         register(Registry())
     assert sentence in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [
+        lambda *contexts: None,
+        lambda context, day=None, **more: None,
+        functools.partial(lambda day, context: None, "today"),
+        Service().method,
+        str,
+        max,  # a builtin that does not tell what it takes
+    ],
+)
+def test_whatever_takes_one_argument_is_a_handler(handler: Callable[[RunContext], object]) -> None:
+    Registry().job("sales")(handler)
 
 
 @pytest.mark.parametrize(

@@ -28,16 +28,16 @@ class FailingStore(MemoryStore):
         self.failing: set[str] = set()
 
     def commit_heartbeats(self, heartbeats: Sequence[Heartbeat], *, now: datetime) -> list[HeartbeatOutcome]:
-        self._fail("heartbeats")
+        self._fail_if_asked("heartbeats")
         return super().commit_heartbeats(heartbeats, now=now)
 
     def commit_settlements(
         self, settlements: Sequence[Settlement], *, fences: Sequence[Fence] = ()
     ) -> list[bool]:
-        self._fail("settlements")
+        self._fail_if_asked("settlements")
         return super().commit_settlements(settlements, fences=fences)
 
-    def _fail(self, call: str) -> None:
+    def _fail_if_asked(self, call: str) -> None:
         if call in self.failing:
             raise StoreUnavailable("The database is restarting.")
 
@@ -343,7 +343,7 @@ def test_five_failing_attempts_are_one_run_and_the_series_goes_on(any_scene: Sce
         id="sales-7", job="sales", timezone="UTC", recurrence={"cron": "30 9 * * *"}
     )
     world.pass_time(timedelta(hours=1))
-    [run] = any_scene.app.runs(schedule_id="sales-7")
+    [run] = any_scene.app.runs(schedule="sales-7")
     shown = any_scene.app.get_run(str(run["run_id"]))
     assert (shown["state"], shown["attempt"], shown["error"]) == ("failed", 5, "ValueError: no data")
     assert isinstance(shown["attempts"], list)
@@ -352,7 +352,7 @@ def test_five_failing_attempts_are_one_run_and_the_series_goes_on(any_scene: Sce
     assert [attempt["outcome"] for attempt in shown["attempts"]] == ["failed"] * 5
     assert any_scene.app.get_schedule("sales-7")["next_due"] == "2026-01-11T09:30:00Z"
     world.pass_time(timedelta(days=1))
-    assert [run["scheduled_at"] for run in any_scene.app.runs(schedule_id="sales-7")] == [
+    assert [run["scheduled_at"] for run in any_scene.app.runs(schedule="sales-7")] == [
         "2026-01-11T09:30:00Z",
         "2026-01-10T09:30:00Z",
     ]

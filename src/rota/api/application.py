@@ -1,5 +1,7 @@
 """The HTTP API as an ASGI application."""
 
+from collections.abc import Collection
+
 from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute
 from pydantic.json_schema import models_json_schema
@@ -10,7 +12,7 @@ from starlette.routing import Match
 
 from rota.api import answer_shapes, health, jobs, preview, request_shapes, runs, schedules
 from rota.api.operations import REF_TEMPLATE
-from rota.api.origins import OwnOriginOnly
+from rota.api.origins import OwnHostOnly, OwnOriginOnly
 from rota.api.problems import answer_http_error, answer_rota_error, answer_unexpected
 from rota.domain.errors import RotaError
 from rota.service.context import Context
@@ -36,8 +38,11 @@ class HttpApi(FastAPI):
         return self.openapi_schema or {}
 
 
-def create_api(context: Context) -> FastAPI:
-    """The application that answers from `context`. It starts nothing and closes nothing."""
+def create_api(context: Context, *, hosts: Collection[str] | None = None) -> FastAPI:
+    """The application that answers from `context`. It starts nothing and closes nothing.
+
+    `hosts` are the names and addresses, in lower case, that it answers to whatever the port; None: to any.
+    """
     api = HttpApi(
         title="Rota",
         version=API_VERSION,
@@ -52,6 +57,7 @@ def create_api(context: Context) -> FastAPI:
         },
     )
     api.add_middleware(OwnOriginOnly)
+    api.add_middleware(OwnHostOnly, hosts=hosts)
     api.state.context = context
     for router in ROUTERS:
         api.include_router(router)

@@ -37,7 +37,10 @@ async def read_body(request: Request) -> bytes:
     if received:
         _check_is_json(request)
     if received > BODY_BYTES_MAX:
-        raise TooLarge(f"The body is too long; at most {BODY_BYTES_MAX} bytes are accepted.")
+        raise TooLarge(
+            f"The body is too long; at most {BODY_BYTES_MAX} bytes are accepted. "
+            "Keep large data elsewhere and send its address."
+        )
     return bytes(body)
 
 

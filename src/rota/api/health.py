@@ -17,6 +17,7 @@ router = APIRouter()
         "health.live",
         summary="Ask whether the process lives",
         answers={200: Answer(shape=answer_shapes.Liveness, description="It does.")},
+        takes_any_query=True,
     ),
 )
 def show_liveness() -> Response:
@@ -33,6 +34,7 @@ def show_liveness() -> Response:
             200: Answer(shape=answer_shapes.Readiness, description="It can; look at the warnings."),
             503: Answer(shape=answer_shapes.Readiness, description="It cannot; `checks` says why."),
         },
+        takes_any_query=True,
     ),
 )
 def show_readiness(context: GivenContext) -> Response:

@@ -9,7 +9,7 @@ from rota.api import parameters as parameter
 from rota.api.answers import GivenContext, answer, path_of
 from rota.api.bodies import ObjectBody
 from rota.api.operations import Answer, operation
-from rota.api.paging import asked_limit, asked_place, page_of
+from rota.api.paging import asked_page, no_filter, page_of
 from rota.api.parameters import Query, read_query
 from rota.service import jobs
 from rota.service.queries import name_place_to_wire, parse_name_place
@@ -28,9 +28,11 @@ router = APIRouter(dependencies=[Depends(read_query)])
 )
 def list_jobs(context: GivenContext, query: Query) -> Response:
     """Jobs by name."""
-    limit = asked_limit(query)
-    found = jobs.list_jobs(context, after=parse_name_place(asked_place(query)), limit=limit + 1)
-    return answer(page_of([(name_place_to_wire(str(item["name"])), item) for item in found], limit=limit))
+    asked = asked_page(query, parse_place=parse_name_place, parse_filter=no_filter)
+    found = jobs.list_jobs(context, after=asked.place, limit=asked.limit + 1)
+    return answer(
+        page_of([(name_place_to_wire(str(item["name"])), item) for item in found], limit=asked.limit)
+    )
 
 
 @router.get(

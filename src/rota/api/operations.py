@@ -19,10 +19,12 @@ REF_TEMPLATE = "#/components/schemas/{model}"
 
 PROBLEMS: Mapping[int, str] = {
     400: "The body is not JSON, or not JSON that Rota keeps.",
+    403: "The `Origin` names a page of elsewhere.",
     404: "There is no such thing.",
     409: "The request contradicts what is stored.",
     413: "The body, or the field named in `errors`, is too large.",
     415: "The body is not said to be `application/json`.",
+    421: "The `Host` is none that the server answers to; only a server on loopback says so.",
     422: "Fields are wrong; `errors` has one entry for each.",
     500: "A fault of the server.",
     503: "The store or the clock cannot be used at the moment.",
@@ -64,12 +66,19 @@ def operation(
     parameters: Sequence[Parameter] = (),
     body: type[BaseModel] | None = None,
     is_body_required: bool = True,
+    takes_any_query: bool = False,
 ) -> Operation:
-    """The description of an operation. Bodies bring 400, 413 and 415 with them; 422, 500 and 503 are everywhere."""
+    """The description of an operation.
+
+    Bodies bring 400, 413 and 415 with them, and 403, since what takes one is no reading. 421, 500 and 503 are
+    everywhere; 422 too, unless nothing in a request can be wrong.
+    """
     extra: dict[str, object] = {"parameters": [parameter.to_openapi() for parameter in parameters]}
-    statuses = {422, 500, 503, *problems}
+    statuses = {421, 500, 503, *problems}
+    if not takes_any_query:
+        statuses.add(422)
     if body is not None:
-        statuses |= {400, 413, 415}
+        statuses |= {400, 403, 413, 415}
         extra["requestBody"] = {
             "required": is_body_required,
             "content": {"application/json": {"schema": _reference(body)}},

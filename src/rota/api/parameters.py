@@ -4,7 +4,10 @@ A route takes the query parameters that it is described with, each once; any oth
 misspelt filter is not an unfiltered answer.
 """
 
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, get_args
 
 from fastapi import Depends
@@ -100,24 +103,42 @@ IDEMPOTENCY_KEY = Parameter(
 )
 
 
-async def read_query(request: Request) -> dict[str, str]:
-    """The query as text. Raises `InvalidRequest` for what the route is not described with, or is given twice."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedQuery:
+    """The parameters of a query as text. A handler that is given it has them judged by `check`, all together."""
+
+    values: Mapping[str, str]
+    errors: tuple[FieldError, ...]
+    """Parameters that the route does not know, or that are given twice."""
+
+    def check(self, *parsers: Callable[[Mapping[str, str]], object]) -> None:
+        """Raises `InvalidRequest` with all that is wrong by itself or by one of the parsers of its values."""
+        found = FieldErrors()
+        found.errors.extend(self.errors)
+        for parse in parsers:
+            found.attempt("", partial(parse, self.values))
+        found.raise_if_any()
+
+
+async def read_query(request: Request) -> AskedQuery:
+    """The query as text. Raises `InvalidRequest` where the route knows no parameter and one is given."""
     route = request.scope["route"]
     assert isinstance(route, APIRoute)  # noqa: S101 - only such routes ask for it
     described = (route.openapi_extra or {}).get("parameters", [])
     known = sorted(parameter["name"] for parameter in described if parameter["in"] == "query")
+    listed = f"known are {', '.join(known)}" if known else "there is none here"
     errors = FieldErrors()
-    asked: dict[str, str] = {}
-    for name, value in request.query_params.multi_items():
+    values: dict[str, str] = {}
+    for name, times in Counter(name for name, _ in request.query_params.multi_items()).items():
         if name not in known:
-            listed = f"known are {', '.join(known)}" if known else "there is none here"
             errors.add(name, f"This query parameter is not known; {listed}.")
-        elif name in asked:
-            errors.add(name, "This query parameter is given twice; give it once.")
+        elif times > 1:
+            errors.add(name, "This query parameter is given more than once; give it once.")
         else:
-            asked[name] = value
-    errors.raise_if_any()
-    return asked
+            values[name] = request.query_params[name]
+    if not known:
+        errors.raise_if_any()
+    return AskedQuery(values=values, errors=tuple(errors.errors))
 
 
 async def read_actor(request: Request) -> str | None:
@@ -136,7 +157,7 @@ async def read_actor(request: Request) -> str | None:
     return name
 
 
-def whole_number(asked: dict[str, str], name: str, *, default: int, high: int) -> int:
+def whole_number(asked: Mapping[str, str], name: str, *, default: int, high: int) -> int:
     """A count from 1 to `high`. Raises `InvalidRequest`."""
     given = asked.get(name, str(default))
     is_number = given.isascii() and given.isdigit() and len(given) <= len(str(high))
@@ -145,7 +166,12 @@ def whole_number(asked: dict[str, str], name: str, *, default: int, high: int) -
     return int(given)
 
 
-def reason_in(asked: dict[str, str]) -> str | None:
+def asked_count(asked: Mapping[str, str]) -> int:
+    """How many occurrences are asked for. Raises `InvalidRequest`."""
+    return whole_number(asked, COUNT.name, default=COUNT_DEFAULT, high=COUNT_MAX)
+
+
+def reason_in(asked: Mapping[str, str]) -> str | None:
     """The query's `reason`. Raises `InvalidRequest`."""
     given = asked.get(REASON.name)
     if given is not None and (not 0 < len(given) <= REASON_CHARACTERS_MAX or "\x00" in given):
@@ -154,5 +180,5 @@ def reason_in(asked: dict[str, str]) -> str | None:
     return given
 
 
-Query = Annotated[dict[str, str], Depends(read_query)]
+Query = Annotated[AskedQuery, Depends(read_query)]
 ActorName = Annotated[str | None, Depends(read_actor)]

@@ -152,7 +152,9 @@ def _field_errors(error: Exception) -> Sequence[FieldError]:
             return error.errors
         case InvalidExpression():
             return (FieldError(error.part, error.problem),)
-        case TooLarge(field=str(field)):
+        case KeyReused():
+            return (FieldError("Idempotency-Key", str(error)),)
+        case TooLarge(field=str(field)) | Conflict(field=str(field)):
             return (FieldError(field, str(error)),)
         case _:
             return ()

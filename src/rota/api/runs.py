@@ -8,7 +8,7 @@ from rota.api import parameters as parameter
 from rota.api.answers import GivenContext, answer
 from rota.api.bodies import OptionalBody, parse_reason
 from rota.api.operations import Answer, operation
-from rota.api.paging import asked_limit, asked_place, page_of
+from rota.api.paging import asked_page, page_of
 from rota.api.parameters import ActorName, Query, read_query
 from rota.domain.definition import FieldErrors
 from rota.service import runs
@@ -40,10 +40,9 @@ CANCEL_FIELDS = frozenset({"reason"})
 )
 def list_runs(context: GivenContext, query: Query) -> Response:
     """Runs of all schedules, newest `scheduled_at` first."""
-    limit = asked_limit(query)
-    before = parse_ledger_place(asked_place(query))
-    found = runs.list_runs(context, parse_run_filter(query), before=before, limit=limit + 1)
-    return answer(page_of([(ledger_place_to_wire(key), item) for key, item in found], limit=limit))
+    asked = asked_page(query, parse_place=parse_ledger_place, parse_filter=parse_run_filter)
+    found = runs.list_runs(context, asked.filter_, before=asked.place, limit=asked.limit + 1)
+    return answer(page_of([(ledger_place_to_wire(key), item) for key, item in found], limit=asked.limit))
 
 
 @router.get(

@@ -10,8 +10,8 @@ from rota.api import request_shapes as requests
 from rota.api.answers import GivenContext, answer, path_of, schedule_answer
 from rota.api.bodies import ObjectBody, OptionalBody, parse_flag, parse_reason
 from rota.api.operations import Answer, operation
-from rota.api.paging import asked_limit, asked_place, page_of
-from rota.api.parameters import ActorName, Query, read_query, reason_in, whole_number
+from rota.api.paging import asked_limit, asked_page, no_filter, page_of
+from rota.api.parameters import ActorName, Query, asked_count, read_query, reason_in
 from rota.domain.definition import FieldErrors
 from rota.domain.identity import ScheduleId
 from rota.service import creation, occurrences, schedules
@@ -75,15 +75,14 @@ def create_schedule(context: GivenContext, request: Request, body: ObjectBody, a
 )
 def list_schedules(context: GivenContext, query: Query) -> Response:
     """Schedules by id, ended ones included."""
-    limit = asked_limit(query)
-    after = parse_name_place(asked_place(query))
+    asked = asked_page(query, parse_place=parse_name_place, parse_filter=parse_schedule_filter)
     found = schedules.list_schedules(
         context,
-        parse_schedule_filter(query),
-        after=None if after is None else ScheduleId(after),
-        limit=limit + 1,
+        asked.filter_,
+        after=None if asked.place is None else ScheduleId(asked.place),
+        limit=asked.limit + 1,
     )
-    return answer(page_of([(name_place_to_wire(str(item["id"])), item) for item in found], limit=limit))
+    return answer(page_of([(name_place_to_wire(str(item["id"])), item) for item in found], limit=asked.limit))
 
 
 @router.get(
@@ -155,7 +154,7 @@ def resume_schedule(
         "schedule.end",
         summary="End a schedule",
         answers={200: SHOWN},
-        problems=(404, 409),
+        problems=(403, 404, 409),
         parameters=(parameter.ACTOR, parameter.REASON),
     ),
 )
@@ -164,7 +163,8 @@ def end_schedule(context: GivenContext, schedule_id: str, query: Query, actor: A
 
     Ending what has ended changes nothing.
     """
-    who = Actor(name=actor, reason=reason_in(query))
+    query.check(reason_in)
+    who = Actor(name=actor, reason=reason_in(query.values))
     return schedule_answer(schedules.end_schedule(context, schedule_id, actor=who))
 
 
@@ -180,10 +180,8 @@ def end_schedule(context: GivenContext, schedule_id: str, query: Query, actor: A
 )
 def list_upcoming(context: GivenContext, schedule_id: str, query: Query) -> Response:
     """The next occurrences that the schedule's definition names after the present."""
-    count = whole_number(
-        query, parameter.COUNT.name, default=parameter.COUNT_DEFAULT, high=parameter.COUNT_MAX
-    )
-    return answer(occurrences.list_upcoming(context, schedule_id, count=count))
+    query.check(asked_count)
+    return answer(occurrences.list_upcoming(context, schedule_id, count=asked_count(query.values)))
 
 
 @router.get(
@@ -200,10 +198,9 @@ def list_upcoming(context: GivenContext, schedule_id: str, query: Query) -> Resp
 )
 def list_occurrences(context: GivenContext, schedule_id: str, query: Query) -> Response:
     """Every occurrence that was decided: a run, or a skip with its reason. A long range of skips is one entry."""
-    limit = asked_limit(query)
-    before = parse_ledger_place(asked_place(query))
-    entries = occurrences.list_ledger(context, schedule_id, before=before, limit=limit + 1)
-    return answer(page_of([(ledger_place_to_wire(key), item) for key, item in entries], limit=limit))
+    asked = asked_page(query, parse_place=parse_ledger_place, parse_filter=no_filter)
+    entries = occurrences.list_ledger(context, schedule_id, before=asked.place, limit=asked.limit + 1)
+    return answer(page_of([(ledger_place_to_wire(key), item) for key, item in entries], limit=asked.limit))
 
 
 @router.get(
@@ -218,5 +215,6 @@ def list_occurrences(context: GivenContext, schedule_id: str, query: Query) -> R
 )
 def list_history(context: GivenContext, schedule_id: str, query: Query) -> Response:
     """Who created, paused, resumed or ended the schedule or cancelled a run of it, when and why."""
-    events = schedules.list_history(context, schedule_id, limit=asked_limit(query))
+    query.check(asked_limit)
+    events = schedules.list_history(context, schedule_id, limit=asked_limit(query.values))
     return answer({"items": events, "next_cursor": None})

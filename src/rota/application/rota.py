@@ -7,7 +7,7 @@ jobs alone.
 
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from datetime import timedelta
 from types import TracebackType
@@ -24,6 +24,7 @@ from rota.domain.identity import ScheduleId
 from rota.ids import new_process_name
 from rota.service import creation, occurrences, runs, schedules
 from rota.service.context import Actor, Context
+from rota.service.paging import LIMIT_DEFAULT, LIMIT_MAX
 from rota.service.queries import parse_run_filter, parse_schedule_filter
 from rota.service.representation import Wire
 from rota.store.port import Store
@@ -31,8 +32,6 @@ from rota.wiring import open_context
 from rota.worker.echo import add_echo
 from rota.worker.registry import Registry
 from rota.worker.worker import Worker
-
-LIMIT_MAX = 1_000
 
 
 class Rota:
@@ -147,15 +146,29 @@ class Rota:
         job: str | None = None,
         label: str | None = None,
         after: str | None = None,
-        limit: int = 100,
+        limit: int = LIMIT_DEFAULT,
     ) -> list[Wire]:
-        """By id, those after the id `after`; `label` is written `customer=acme`. Raises `InvalidRequest`."""
+        """One page, by id: at most `limit` (up to 200) after the id `after`; `iterate_schedules` walks all pages.
+
+        `label` is written `customer=acme`. Raises `InvalidRequest`.
+        """
         return schedules.list_schedules(
             self.context,
             parse_schedule_filter(_given(status=status, job=job, label=label)),
             after=None if after is None else ScheduleId(after),
             limit=_checked_limit(limit),
         )
+
+    def iterate_schedules(
+        self, *, status: str | None = None, job: str | None = None, label: str | None = None
+    ) -> Iterator[Wire]:
+        """All of them by id, read page by page. Raises `InvalidRequest` at the first one that is asked for."""
+
+        def read(last: Wire | None) -> list[Wire]:
+            after = None if last is None else str(last["id"])
+            return self.list_schedules(status=status, job=job, label=label, after=after, limit=LIMIT_MAX)
+
+        return _walk(read)
 
     def pause(self, schedule_id: str, *, actor: str | None = None, reason: str | None = None) -> Wire:
         """Nothing is admitted from now on; nothing that happened is undone. Raises `NotFound`, `Conflict`."""
@@ -190,36 +203,68 @@ class Rota:
         return occurrences.list_upcoming(self.context, schedule_id, count=count)
 
     def occurrences(
-        self, schedule_id: str, *, before: Mapping[str, object] | None = None, limit: int = 100
+        self, schedule_id: str, *, before: Mapping[str, object] | None = None, limit: int = LIMIT_DEFAULT
     ) -> list[Wire]:
         """What became of the schedule's occurrences, newest first: runs, and skips with their reasons.
 
-        `before` is the last entry of the page before. Raises `NotFound`, `InvalidRequest`.
+        One page of at most `limit` (up to 200); `before` is the last entry of the page before, and
+        `iterate_occurrences` walks all pages. Raises `NotFound`, `InvalidRequest`.
         """
         entries = occurrences.list_ledger(
             self.context, schedule_id, before=place_of(before), limit=_checked_limit(limit)
         )
         return [entry for _, entry in entries]
 
+    def iterate_occurrences(self, schedule_id: str) -> Iterator[Wire]:
+        """All of them, newest first, read page by page. Raises `NotFound` at the first one that is asked for."""
+        return _walk(lambda last: self.occurrences(schedule_id, before=last, limit=LIMIT_MAX))
+
     # --- runs ---
 
     def runs(
         self,
         *,
-        schedule_id: str | None = None,
+        schedule: str | None = None,
         state: str | None = None,
         job: str | None = None,
         origin: str | None = None,
         label: str | None = None,
         before: Mapping[str, object] | None = None,
-        limit: int = 100,
+        limit: int = LIMIT_DEFAULT,
     ) -> list[Wire]:
-        """Newest first. `before` is the last run of the page before. Raises `InvalidRequest`."""
-        asked = _given(schedule=schedule_id, state=state, job=job, origin=origin, label=label)
+        """One page, newest first: at most `limit` (up to 200); `before` is the last run of the page before.
+
+        `schedule` is an id; `iterate_runs` walks all pages. Raises `InvalidRequest`.
+        """
+        asked = _given(schedule=schedule, state=state, job=job, origin=origin, label=label)
         entries = runs.list_runs(
             self.context, parse_run_filter(asked), before=place_of(before), limit=_checked_limit(limit)
         )
         return [entry for _, entry in entries]
+
+    def iterate_runs(
+        self,
+        *,
+        schedule: str | None = None,
+        state: str | None = None,
+        job: str | None = None,
+        origin: str | None = None,
+        label: str | None = None,
+    ) -> Iterator[Wire]:
+        """All of them, newest first, read page by page. Raises `InvalidRequest` at the first one that is asked for."""
+
+        def read(last: Wire | None) -> list[Wire]:
+            return self.runs(
+                schedule=schedule,
+                state=state,
+                job=job,
+                origin=origin,
+                label=label,
+                before=last,
+                limit=LIMIT_MAX,
+            )
+
+        return _walk(read)
 
     def get_run(self, run_id: str) -> Wire:
         """The run with its attempts and result. Raises `NotFound`."""
@@ -288,6 +333,14 @@ class Rota:
 
 def _given(**fields: str | None) -> dict[str, str]:
     return {name: value for name, value in fields.items() if value is not None}
+
+
+def _walk(read: Callable[[Wire | None], list[Wire]]) -> Iterator[Wire]:
+    """Every entry of the pages that `read` gives, each after the last entry of the one before."""
+    page = read(None)
+    while page:
+        yield from page
+        page = read(page[-1]) if len(page) == LIMIT_MAX else []
 
 
 def _checked_limit(limit: int) -> int:

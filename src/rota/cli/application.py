@@ -12,6 +12,7 @@ from cyclopts import (
     MissingArgumentError,
     Parameter,
     UnknownCommandError,
+    UnknownOptionError,
     UnusedCliTokensError,
 )
 from cyclopts.exceptions import RepeatArgumentError
@@ -38,6 +39,13 @@ COMMANDS = {
     "demo": ("rota.cli.demo:demo", "Tell what Rota does, on a database of its own."),
 }
 """Where each is, and what it says in `rota --help`, which loads none of them."""
+
+SYNONYMS = {
+    "--db": "--database",
+    "--tz": "--timezone",
+    "--zone": "--timezone",
+}
+"""What options are called elsewhere: by its letters, --tz is nearer to --at."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -103,6 +111,10 @@ def _usage_problem(error: CycloptsError) -> str:
             near = difflib.get_close_matches(first, COMMANDS, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(COMMANDS)}."
             return f"There is no command {first!r}; {hint}"
+        case UnknownOptionError(token=token, argument_collection=arguments) if (
+            meant := SYNONYMS.get(str(token.keyword or token.value).partition("=")[0])
+        ) is not None and any(argument.name == meant for argument in arguments):
+            return f"There is no {token.keyword or token.value}; did you mean {meant}?"
         case RepeatArgumentError(token=token):
             return f"{token.keyword} is given twice; give it once."
         case _:

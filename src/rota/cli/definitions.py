@@ -18,17 +18,29 @@ FILE_BYTES_MAX = 256 * 1024
 OVERDUE_LIMITS = {"latest_only": "grace", "expire": "deadline", "catch_up_all": "max_age"}
 """What the duration behind a policy's name is called."""
 
-Cron = Annotated[str | None, Parameter(help='Five fields, such as "0 9 * * 1-5".')]
+Cron = Annotated[
+    str | None,
+    Parameter(help='Required, this or --at, --rrule or --every: five fields, such as "0 9 * * 1-5".'),
+]
 At = Annotated[
-    str | None, Parameter(help="Once: a local time (2026-01-10T09:00) or an instant (…T14:00:00Z).")
+    str | None,
+    Parameter(
+        help="In place of --cron, once: a local time (2026-01-10T09:00) or an instant (…T14:00:00Z)."
+    ),
 ]
 RRule = Annotated[
     str | None,
-    Parameter(help=r"RFC 5545: DTSTART, RRULE, RDATE and EXDATE, a line each; \n stands for a line break."),
+    Parameter(
+        help="In place of --cron, by RFC 5545: DTSTART, RRULE, RDATE and EXDATE, a line each; "
+        r"\n stands for a line break."
+    ),
 ]
-Every = Annotated[str | None, Parameter(help="Elapsed time between two occurrences, such as PT15M.")]
+Every = Annotated[
+    str | None,
+    Parameter(help="In place of --cron: elapsed time between two occurrences, such as PT15M."),
+]
 Anchor = Annotated[str | None, Parameter(help="The first instant of --every; now, if not given.")]
-Timezone = Annotated[str | None, Parameter(help="An IANA zone name, such as Europe/London.")]
+Timezone = Annotated[str | None, Parameter(help="Required: an IANA zone name, such as Europe/London.")]
 Gap = Annotated[
     str | None, Parameter(help="For a local time that does not exist: skip (default) or forward.")
 ]

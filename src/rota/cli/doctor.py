@@ -9,6 +9,7 @@ from rota.cli.doctor_checks import Check, Level, worst
 from rota.cli.errors import ExitCode
 from rota.cli.options import Database, load_settings
 from rota.cli.output import write_json, write_table
+from rota.cli.tables import Column, Narrow
 
 ConfirmClock = Annotated[
     bool, Parameter(help="Declare that the present time is right, so that admission goes on after a leap.")
@@ -29,7 +30,7 @@ def doctor(
         write_json({"status": level.value, "checks": [check.to_wire() for check in checks]})
     else:
         write_table(
-            ["CHECK", "LEVEL", "FOUND"],
+            ["CHECK", "LEVEL", Column(name="FOUND", narrow=Narrow.WRAP)],
             [(check.name, check.level, _found(check)) for check in checks],
         )
     return ExitCode.FAILED if level is Level.FAIL else ExitCode.DONE

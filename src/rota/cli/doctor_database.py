@@ -101,17 +101,28 @@ def _check_clock(context: Context, *, is_clock_confirmed: bool) -> Check:
 
 def _check_partitions(context: Context, *, now: datetime) -> Check:
     states = context.store.list_partitions()
-    unowned = sum(state.owner is None for state in states)
-    expired = sum(
-        state.owner is not None and (state.expires_at is None or state.expires_at <= now) for state in states
-    )
-    if unowned or expired:
+    leases = {
+        state.partition: (state.owner, state.expires_at)
+        for state in states
+        if state.owner is not None and state.expires_at is not None
+    }
+    held = [(owner, until) for owner, until in leases.values() if until > now]
+    if len(held) < len(states):
+        without = f"{len(states) - len(held)} of the {len(states)} partitions" if held else "any partition"
+        ended = [until for _, until in leases.values() if until <= now]
+        since = f"; the last lease there ran out at {format_instant(max(ended))}" if ended else ""
         return warning(
             "partitions",
-            f"{len(states)}: {unowned} have no dispatcher, the lease of {expired} has run out.",
+            f"No dispatcher holds {without}{since}.",
             remedy="Start `rota dispatch` or `rota up`: what falls due there waits for it.",
         )
-    return fine("partitions", f"{len(states)}, each with a dispatcher")
+    owners = len({owner for owner, _ in held})
+    until = min(until for _, until in held).strftime("%H:%M:%SZ")
+    return fine(
+        "partitions",
+        f"{len(states)}, held until {until} by {owners} dispatcher{'' if owners == 1 else 's'}; "
+        "one that runs renews its leases before that, one that was killed does not",
+    )
 
 
 def _check_checkpoints(context: Context, *, now: datetime) -> Check:

@@ -8,6 +8,7 @@ import sys
 from enum import IntEnum
 
 from rota.cli.output import as_one_line
+from rota.cli.wording import InvalidFile, TooLargeFile, beside_file, in_options, option_of
 from rota.domain.errors import (
     Conflict,
     FieldError,
@@ -56,12 +57,16 @@ def complain(message: str) -> None:
 
 
 def lines_of(error: RotaError) -> list[str]:
-    """One line for each bad field, by the field's wire name; else the message."""
+    """One line for each bad field, by its option or, in a file, by its wire name; else the message."""
     match error:
+        case InvalidFile(errors=errors):
+            return [_line_of(beside_file(field_error)) for field_error in errors]
         case InvalidRequest(errors=errors):
-            return [_line_of(field_error) for field_error in errors]
-        case TooLarge(field=str(field)):
+            return [_line_of(in_options(field_error)) for field_error in errors]
+        case TooLargeFile(field=str(field)):
             return [f"{field}: {error}"]
+        case TooLarge(field=str(field)):
+            return [f"{option_of(field)}: {error}"]
         case _:
             return [str(error)]
 

@@ -9,6 +9,8 @@ from rota.cli.options import AsJson, Cursor, Database, Limit, WalkAll, open_exis
 from rota.cli.output import shown_json, write_facts, write_json, write_line, write_more, write_table
 from rota.cli.paging import read_pages
 from rota.cli.schedule_tables import items_of, shown_overdue
+from rota.cli.tables import Column, Narrow
+from rota.cli.wording import of_file
 from rota.service import jobs as use_cases
 from rota.service.queries import name_place_to_wire, parse_name_place
 from rota.service.representation import Wire
@@ -58,7 +60,8 @@ def put(
     """Create or replace a job. Workers do this for the jobs that they have; without --file all is by default."""
     body = {} if file is None else read_object(file)
     with open_or_make(database) as context:
-        created, job = use_cases.put_job(context, name, body)
+        with of_file():
+            created, job = use_cases.put_job(context, name, body)
         if json:
             write_json(job)
             return
@@ -68,7 +71,13 @@ def put(
 
 def _write_jobs(page: Wire) -> None:
     write_table(
-        ["NAME", "OVERDUE", "TIMEOUT", "LEASE", "DESCRIPTION"],
+        [
+            "NAME",
+            Column(name="OVERDUE", leave_out=3),
+            Column(name="TIMEOUT", leave_out=2),
+            Column(name="LEASE", leave_out=1),
+            Column(name="DESCRIPTION", narrow=Narrow.CUT),
+        ],
         [
             (
                 item["name"],

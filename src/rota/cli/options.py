@@ -7,6 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from pydantic import ValidationError
 
+from rota.cli.allowed_values import refusal
 from rota.cli.errors import Failed
 from rota.cli.whole_numbers import WHOLE
 from rota.config import Settings
@@ -37,7 +38,10 @@ def load_settings(**given: object) -> Settings:
     except ValidationError as error:
         raise InvalidRequest(
             *(
-                FieldError(_source(str(problem["loc"][0]), options), f"{problem['msg']}.")
+                FieldError(
+                    _source(str(problem["loc"][0]), options),
+                    refusal(str(problem["loc"][0]), problem["input"]),
+                )
                 for problem in error.errors()
             )
         ) from None

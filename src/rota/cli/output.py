@@ -1,16 +1,10 @@
-"""What commands print: one JSON document, or tables for people. `rich` is loaded only for a table."""
+"""What commands print: one JSON document, or tables for people."""
 
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.text import Text
-
-WIDTH_OUTSIDE_A_TERMINAL = 400
-"""Wide enough that no cell is cut: a program or a file reads it, not a screen."""
+from rota.cli.tables import Column, table_lines, terminal_width
 
 NOTHING = "-"
 
@@ -27,29 +21,18 @@ def write_line(text: str) -> None:
     sys.stdout.flush()
 
 
-def write_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """A header and a row for each entry; None is shown as `-`."""
-    from rich.box import SIMPLE_HEAD  # noqa: PLC0415 - loaded only where a table is shown
-    from rich.table import Table  # noqa: PLC0415 - the same
-
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for column in columns:
-        table.add_column(_text(column), overflow="fold")
-    for row in rows:
-        table.add_row(*(_text(cell) for cell in row))
-    _console().print(table)
+def write_table(columns: Sequence[Column | str], rows: Iterable[Sequence[object]]) -> None:
+    """A header and a row for each entry; None is shown as `-`. A column that is a mere name is never cut."""
+    described = [Column(name=column) if isinstance(column, str) else column for column in columns]
+    texts = [[_text(cell) for cell in row] for row in rows]
+    _write_lines(table_lines(described, texts, width=terminal_width()))
 
 
 def write_facts(facts: Iterable[tuple[str, object]]) -> None:
-    """One thing: a line for each of its fields."""
-    from rich.table import Table  # noqa: PLC0415 - loaded only where a table is shown
-
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, value in facts:
-        table.add_row(_text(name), _text(value))
-    _console().print(table)
+    """One thing: a line for each of its fields, which is never broken: a terminal copies it whole."""
+    texts = [(name, _text(value)) for name, value in facts]
+    widest = max((len(name) for name, _ in texts), default=0)
+    _write_lines(f"{name.ljust(widest)}  {text}".rstrip() for name, text in texts)
 
 
 def write_more(page: Mapping[str, object]) -> None:
@@ -74,16 +57,10 @@ def shown_labels(labels: object) -> str:
     return ", ".join(f"{name}={value}" for name, value in labels.items()) if isinstance(labels, dict) else ""
 
 
-def _text(cell: object) -> "Text":
-    from rich.text import Text  # noqa: PLC0415 - loaded only where a table is shown
-
+def _text(cell: object) -> str:
     shown = NOTHING if cell is None else str(cell)
-    # Not a string: rich would read markup and emoji in it.
-    return Text("\n".join(as_one_line(line) for line in shown.split("\n")))
+    return "\n".join(as_one_line(line) for line in shown.split("\n"))
 
 
-def _console() -> "Console":
-    from rich.console import Console  # noqa: PLC0415 - loaded only where a table is shown
-
-    is_terminal = sys.stdout.isatty()
-    return Console(file=sys.stdout, highlight=False, width=None if is_terminal else WIDTH_OUTSIDE_A_TERMINAL)
+def _write_lines(lines: Iterable[str]) -> None:
+    sys.stdout.write("".join(f"{line}\n" for line in lines))

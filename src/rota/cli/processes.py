@@ -7,13 +7,14 @@ from cyclopts import Parameter
 
 from rota.application.loops import Loop, run_side_by_side
 from rota.application.stopping import stopped_by_signals
+from rota.cli.errors import complain
 from rota.cli.options import Database
 from rota.cli.output import write_line
 from rota.cli.user_application import load_application
 from rota.cli.whole_numbers import WHOLE
 from rota.config import Settings
 from rota.telemetry import configure_logging
-from rota.wiring import build_api
+from rota.wiring import build_api, hosts_on
 
 Host = Annotated[str | None, Parameter(help="The address to listen on, instead of ROTA_HOST.")]
 Port = Annotated[int | None, WHOLE, Parameter(help="The port, instead of ROTA_PORT; 0 takes a free one.")]
@@ -39,7 +40,8 @@ def up(
     _configure_logging(settings)
     with listen(settings.host, settings.port) as listener, application:
         application.register_jobs()
-        api = WakingApi(build_api(application.context), wake=application.wake)
+        hosts = hosts_on(listener.getsockname()[0], named=settings.host)
+        api = WakingApi(build_api(application.context, hosts=hosts), wake=application.wake)
         _run(
             ("API", Server(api, listener, announce=_announce).run),
             ("application", lambda stop, _: application.run(stop)),
@@ -53,7 +55,8 @@ def serve(*, database: Database = None, host: Host = None, port: Port = None) ->
     application, settings = load_application(None, database=database, host=host, port=port)
     _configure_logging(settings)
     with listen(settings.host, settings.port) as listener, application:
-        _run(("API", Server(build_api(application.context), listener, announce=_announce).run))
+        hosts = hosts_on(listener.getsockname()[0], named=settings.host)
+        _run(("API", Server(build_api(application.context, hosts=hosts), listener, announce=_announce).run))
 
 
 def dispatch(*, database: Database = None) -> None:
@@ -73,6 +76,8 @@ def work(
 ) -> None:
     """Run the jobs of an application. Other processes serve and dispatch."""
     application, settings = load_application(app, database=database, concurrency=concurrency)
+    if app is None:
+        complain("No application was given, so only the job echo is worked; `rota work MODULE:app` works yours.")
     _configure_logging(settings)
     with application:
         _run(("worker", application.build_worker().run))

@@ -19,6 +19,7 @@ from rota.cli.options import (
 from rota.cli.output import shown_json, write_facts, write_json, write_more, write_table
 from rota.cli.paging import read_pages
 from rota.cli.schedule_tables import items_of
+from rota.cli.tables import Column, Narrow
 from rota.cli.times import shown_local
 from rota.service import runs as use_cases
 from rota.service.queries import ledger_place_to_wire, parse_ledger_place, parse_run_filter
@@ -81,7 +82,15 @@ def cancel(
 
 def _write_runs(page: Wire) -> None:
     write_table(
-        ["RUN", "JOB", "STATE", "LOCAL", "UTC", "ATTEMPT", "WHY"],
+        [
+            "RUN",
+            Column(name="JOB", leave_out=3),
+            "STATE",
+            Column(name="LOCAL", leave_out=4),
+            Column(name="UTC", leave_out=1),
+            Column(name="ATTEMPT", leave_out=2),
+            Column(name="WHY", narrow=Narrow.CUT),
+        ],
         [
             (
                 item["run_id"],
@@ -122,7 +131,14 @@ def _write_run(run: Wire) -> None:
     attempts = run["attempts"]
     if isinstance(attempts, list) and attempts:
         write_table(
-            ["ATTEMPT", "WORKER", "OPENED AT", "FINISHED AT", "OUTCOME", "ERROR"],
+            [
+                "ATTEMPT",
+                "WORKER",
+                Column(name="OPENED AT", leave_out=1),
+                Column(name="FINISHED AT", leave_out=2),
+                "OUTCOME",
+                Column(name="ERROR", narrow=Narrow.WRAP),
+            ],
             [
                 (
                     attempt["number"],

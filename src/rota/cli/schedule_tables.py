@@ -7,6 +7,7 @@ from rota.cli.output import (
     write_more,
     write_table,
 )
+from rota.cli.tables import Column, Narrow
 from rota.cli.times import local_of, shown_local
 from rota.service.representation import Wire
 from rota.zones import Zones
@@ -44,7 +45,15 @@ def write_schedule(schedule: Wire, *, zones: Zones) -> None:
 def write_schedules(page: Wire, *, zones: Zones) -> None:
     """A line for each schedule."""
     write_table(
-        ["ID", "STATUS", "JOB", "RULE", "TIMEZONE", "NEXT DUE", "NEXT DUE IN UTC"],
+        [
+            "ID",
+            "STATUS",
+            Column(name="JOB", leave_out=3),
+            Column(name="RULE", narrow=Narrow.CUT),
+            Column(name="TIMEZONE", leave_out=2),
+            Column(name="NEXT DUE", leave_out=4),
+            Column(name="NEXT DUE IN UTC", leave_out=1),
+        ],
         [
             (
                 item["id"],
@@ -66,7 +75,12 @@ def write_upcoming(answer: Wire) -> None:
     found = answer["occurrences"]
     assert isinstance(found, list)  # noqa: S101 - as list_upcoming makes it
     write_table(
-        ["LOCAL", "UTC", "PERIOD", "NOTE"],
+        [
+            "LOCAL",
+            Column(name="UTC", leave_out=1),
+            Column(name="PERIOD", leave_out=2),
+            Column(name="NOTE", narrow=Narrow.WRAP),
+        ],
         [
             (
                 shown_local(item["local"], item["offset"]),
@@ -82,7 +96,13 @@ def write_upcoming(answer: Wire) -> None:
 def write_ledger(page: Wire, *, zones: Zones, timezone: object) -> None:
     """A line for each run, and one for each skip: the zone of the schedule now is that of a skip's local time."""
     write_table(
-        ["LOCAL", "UTC", "OUTCOME", "WHY", "RUN OR RANGE"],
+        [
+            Column(name="LOCAL", leave_out=2),
+            Column(name="UTC", leave_out=1),
+            "OUTCOME",
+            Column(name="WHY", narrow=Narrow.CUT),
+            "RUN OR RANGE",
+        ],
         [
             _run_row(item) if item["kind"] == "run" else _skip_row(item, zones=zones, timezone=timezone)
             for item in items_of(page)
@@ -94,7 +114,13 @@ def write_ledger(page: Wire, *, zones: Zones, timezone: object) -> None:
 def write_history(page: Wire) -> None:
     """A line for each event."""
     write_table(
-        ["AT", "ACTION", "BY", "WHY", "DETAILS"],
+        [
+            "AT",
+            "ACTION",
+            "BY",
+            Column(name="WHY", narrow=Narrow.WRAP),
+            Column(name="DETAILS", narrow=Narrow.WRAP, leave_out=1),
+        ],
         [
             (
                 item["at"],

@@ -1,5 +1,6 @@
 """`rota schedules`: create, list, show, pause, resume, end, and what is to come and what became of it."""
 
+from contextlib import nullcontext
 from typing import Annotated
 
 from cyclopts import App, Parameter
@@ -29,7 +30,8 @@ from rota.cli.schedule_tables import (
     write_upcoming,
 )
 from rota.cli.whole_numbers import WHOLE
-from rota.domain.errors import Conflict
+from rota.cli.wording import OVERDUE_FORMS, in_options, of_file, option_of
+from rota.domain.errors import Conflict, FieldError
 from rota.domain.identity import ScheduleId
 from rota.service import occurrences
 from rota.service import schedules as use_cases
@@ -49,7 +51,7 @@ UPCOMING_DEFAULT = 10
 Labels = Annotated[list[str] | None, Parameter(name="--label", help="customer=acme; may be repeated.")]
 Overdue = Annotated[
     str | None,
-    Parameter(help="latest_only[:PT1M], expire:PT5M or catch_up_all[:PT1H]; as the job says, if not given."),
+    Parameter(help=f"{OVERDUE_FORMS}; as the job says, if not given."),
 ]
 Period = Annotated[str | None, Parameter(help="auto (default), day, week, month or instant.")]
 DefinitionFile = Annotated[
@@ -68,7 +70,7 @@ schedules = App(name="schedules", help="Create, show, pause and end schedules.")
 def create(
     *,
     id: Annotated[str | None, Parameter(help="Made, if not given.")] = None,  # noqa: A002 - its wire name
-    job: Annotated[str | None, Parameter(help="What it runs.")] = None,
+    job: Annotated[str | None, Parameter(help="Required: what it runs.")] = None,
     timezone: definitions.Timezone = None,
     cron: definitions.Cron = None,
     at: definitions.At = None,
@@ -90,7 +92,9 @@ def create(
     database: Database = None,
     json: AsJson = False,
 ) -> None:
-    """Save a schedule. It may be repeated safely with --id or --idempotency-key."""
+    """Save a schedule. It takes --job, --timezone and a rule, or --file. It may be repeated safely with --id or
+    --idempotency-key.
+    """
     fields = definitions.given(
         id=id,
         job=job,
@@ -107,10 +111,11 @@ def create(
         max_occurrences=max_occurrences,
     )
     if file is not None and fields:
-        raise Usage(f"--file: The definition is in the file; leave out {', '.join(sorted(fields))}.")
+        raise Usage(f"--file: The definition is in the file; leave out {_options_of(fields)}.")
     body = fields if file is None else definitions.read_object(file)
     with open_or_make(database) as context:
-        created = _create(context, body, actor=actor, idempotency_key=idempotency_key)
+        with nullcontext() if file is None else of_file():
+            created = _create(context, body, actor=actor, idempotency_key=idempotency_key)
         _show(context, created.body, json=json, said="Created." if created.created else "It existed already.")
 
 
@@ -258,7 +263,14 @@ def _create(
     try:
         return create_schedule(context, body, actor=actor_of(actor, None), idempotency_key=idempotency_key)
     except KeyReused as error:
-        raise Conflict(str(error)) from None
+        raise Conflict(in_options(FieldError("Idempotency-Key", str(error))).message) from None
+
+
+def _options_of(fields: Wire) -> str:
+    kinds = fields.get("recurrence")
+    rule = [f"recurrence.{kind}" for kind in kinds] if isinstance(kinds, dict) else []
+    names = [name for name in fields if name != "recurrence"]
+    return ", ".join(sorted(option_of(name) for name in [*names, *rule]))
 
 
 def _show(context: Context, schedule: Wire, *, json: bool, said: str | None = None) -> None:

@@ -69,7 +69,14 @@ class NotFound(RotaError):
 
 
 class Conflict(RotaError):
-    """The request contradicts what is stored; the message says which and what to do instead."""
+    """The request contradicts what is stored; the message says which and what to do instead.
+
+    `field` is the field of the request that does, if it is one.
+    """
+
+    def __init__(self, message: str, *, field: str | None = None) -> None:
+        super().__init__(message)
+        self.field = field
 
 
 class Stale(RotaError):

@@ -6,6 +6,7 @@ and infinities, integers beyond 2^53, NUL, lone surrogates, repeated keys, more 
 
 import json
 import math
+from collections import Counter
 from typing import Any, NewType
 
 from rota.domain.errors import MalformedBody, TooLarge
@@ -16,6 +17,8 @@ JsonText = NewType("JsonText", str)
 DEPTH_MAX = 32
 INTEGER_MAX = 2**53
 
+TOO_DEEP = f"The JSON nests deeper than {DEPTH_MAX} levels; flatten it, or send the inner part as a string."
+
 EMPTY_OBJECT = JsonText("{}")
 
 
@@ -24,19 +27,22 @@ def decode_json(data: bytes | str, *, bytes_max: int) -> Any:
     try:
         encoded = data if isinstance(data, bytes) else data.encode()
         if len(encoded) > bytes_max:
-            raise TooLarge(f"The body has {len(encoded)} bytes; at most {bytes_max} are accepted.")
+            raise TooLarge(
+                f"The body has {len(encoded)} bytes; at most {bytes_max} are accepted. "
+                "Keep large data elsewhere and send its address."
+            )
         value = json.loads(
             encoded.decode(), parse_constant=_refuse_constant, object_pairs_hook=_object_without_repeats
         )
     except RecursionError:
-        raise MalformedBody(f"The JSON nests deeper than {DEPTH_MAX} levels.") from None
+        raise MalformedBody(TOO_DEEP) from None
     except UnicodeError:
-        raise MalformedBody("The body is not UTF-8 text.") from None
+        raise MalformedBody("The body is not UTF-8 text; encode it as UTF-8.") from None
     except json.JSONDecodeError as error:
         raise MalformedBody(f"The body is not JSON: {error.msg} at character {error.pos}.") from None
     except ValueError:
         # An integer of more digits than Python converts (a limit against quadratic time).
-        raise MalformedBody("The JSON holds a number that is too long.") from None
+        raise MalformedBody("The JSON holds a number that is too long; send it as a string.") from None
     check_storable(value)
     return value
 
@@ -58,7 +64,7 @@ def encode_json(value: Any, *, bytes_max: int | None = None) -> JsonText:
 def check_storable(value: Any, *, depth: int = 0) -> None:
     """Raises `MalformedBody` naming the first thing in `value` that not every store can keep."""
     if depth > DEPTH_MAX:
-        raise MalformedBody(f"The JSON nests deeper than {DEPTH_MAX} levels.")
+        raise MalformedBody(TOO_DEEP)
     match value:
         case str():
             _check_text(value)
@@ -99,5 +105,7 @@ def _refuse_constant(name: str) -> Any:
 def _object_without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        raise MalformedBody("An object names the same member twice; keep one of them.")
+        names = Counter(name for name, _ in pairs)
+        repeated = next(name for name, times in names.items() if times > 1)
+        raise MalformedBody(f"An object names the member {repeated!r} more than once; keep one of them.")
     return members

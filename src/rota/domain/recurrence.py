@@ -22,6 +22,9 @@ INTERVAL_MIN = timedelta(seconds=1)
 
 _Parsed = TypeVar("_Parsed")
 
+_WHOLE = frozenset({"expression", "local time", "instant", "interval", "duration", "year"})
+"""Parts that are all of a field."""
+
 _KINDS = ("at", "cron", "rrule", "every")
 
 
@@ -147,7 +150,8 @@ def _parse(field: str, parse: Callable[[str], _Parsed], text: str) -> _Parsed:
     try:
         return parse(text)
     except InvalidExpression as error:
-        raise _invalid(field, str(error)) from error
+        # The field says already that it is about the whole text.
+        raise _invalid(field, error.problem if error.part in _WHOLE else str(error)) from error
 
 
 def _text(value: Mapping[str, object], key: str) -> str:

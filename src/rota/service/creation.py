@@ -14,7 +14,7 @@ from rota.domain.json_text import JsonText, encode_json, load_json
 from rota.domain.schedule import Definition, Schedule, ScheduleStatus
 from rota.ids import new_schedule_id
 from rota.service.context import NOBODY, Actor, Context
-from rota.service.representation import Wire, schedule_to_wire
+from rota.service.representation import Wire, in_shown_order, schedule_to_wire
 from rota.service.schedules import record_to_wire
 from rota.service.versions import resolve_first_version
 from rota.store.port import Creation, IdempotencyRecord, NewSchedule, ScheduleRecord
@@ -64,13 +64,12 @@ def create_schedule(
     while True:
         schedule_id = request.named or new_schedule_id()
         record, new = _new_schedule(context, request, schedule_id=schedule_id, now=now, actor=actor)
-        # Read back from its canonical text, as a replay is: both answers are then the same bytes.
-        answer: Wire = load_json(encode_json(schedule_to_wire(record, request.job)))
+        text = encode_json(schedule_to_wire(record, request.job))
         if idempotency_key is not None:
-            new = replace(new, idempotency=_idempotency(idempotency_key, digest, answer, now=now))
+            new = replace(new, idempotency=_idempotency(idempotency_key, digest, text, now=now))
         match context.store.commit_creation(new, now=now):
             case Creation.CREATED:
-                return CreatedSchedule(schedule_id=schedule_id, created=True, body=answer)
+                return CreatedSchedule(schedule_id=schedule_id, created=True, body=_answer_of(text))
             case Creation.KEY_TAKEN:
                 replayed = _replay(context, idempotency_key or "", digest, now=now)
                 if replayed is not None:
@@ -93,8 +92,13 @@ def _replay(context: Context, key: str, digest: str, *, now: datetime) -> Create
         return None
     if record.request_digest != digest:
         raise KeyReused(f"The Idempotency-Key {key!r} was used with another body; choose a new key.")
-    answer = load_json(record.answer)
-    return CreatedSchedule(schedule_id=ScheduleId(answer["id"]), created=True, body=answer)
+    answer = _answer_of(record.answer)
+    return CreatedSchedule(schedule_id=ScheduleId(str(answer["id"])), created=True, body=answer)
+
+
+def _answer_of(text: JsonText) -> Wire:
+    """An answer from its canonical text, at creation as at a replay: both are then the same bytes."""
+    return in_shown_order(load_json(text))
 
 
 def _existing_same(context: Context, schedule_id: ScheduleId, digest: str) -> CreatedSchedule | None:
@@ -106,7 +110,7 @@ def _existing_same(context: Context, schedule_id: ScheduleId, digest: str) -> Cr
         ended = (
             " and has ended" if record.schedule.status is ScheduleStatus.ENDED else " with another definition"
         )
-        raise Conflict(f"Schedule {schedule_id!r} exists already{ended}; choose another id.")
+        raise Conflict(f"Schedule {schedule_id!r} exists already{ended}; choose another id.", field="id")
     return CreatedSchedule(schedule_id=schedule_id, created=False, body=record_to_wire(context, record))
 
 
@@ -195,7 +199,5 @@ def _new_schedule(
     return ScheduleRecord(schedule=schedule, version=resolved.version, suspensions=()), new
 
 
-def _idempotency(key: str, digest: str, answer: dict[str, object], *, now: datetime) -> IdempotencyRecord:
-    return IdempotencyRecord(
-        key=key, request_digest=digest, answer=encode_json(answer), expires_at=now + IDEMPOTENCY_KEPT
-    )
+def _idempotency(key: str, digest: str, answer: JsonText, *, now: datetime) -> IdempotencyRecord:
+    return IdempotencyRecord(key=key, request_digest=digest, answer=answer, expires_at=now + IDEMPOTENCY_KEPT)

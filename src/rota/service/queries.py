@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import TypeVar, cast, get_args
 
+from rota.domain.definition import FieldErrors
 from rota.domain.errors import FieldError, InvalidExpression, InvalidRequest
 from rota.domain.identity import ScheduleId
 from rota.domain.instants import format_instant, parse_instant
@@ -25,25 +26,33 @@ def is_name(text: str) -> bool:
 
 
 def parse_schedule_filter(asked: Mapping[str, str]) -> ScheduleFilter:
-    """Of the fields `status`, `job` and `label`; others are left alone. Raises `InvalidRequest`."""
-    return ScheduleFilter(
-        status=_choice(asked, "status", ScheduleStatus), job=_name(asked, "job"), label=_label(asked)
+    """Of the fields `status`, `job` and `label`; others are left alone. Raises `InvalidRequest` with all bad ones."""
+    errors = FieldErrors()
+    filter_ = ScheduleFilter(
+        status=errors.attempt("status", lambda: _choice(asked, "status", ScheduleStatus)),
+        job=errors.attempt("job", lambda: _name(asked, "job")),
+        label=errors.attempt("label", lambda: _label(asked)),
     )
+    errors.raise_if_any()
+    return filter_
 
 
 def parse_run_filter(asked: Mapping[str, str]) -> RunFilter:
-    """Of the fields `schedule`, `state`, `job`, `origin`, `label`; others are left alone. Raises `InvalidRequest`."""
-    schedule_id = _name(asked, "schedule")
-    origin = asked.get("origin")
-    if origin is not None and origin not in get_args(Origin):
-        raise InvalidRequest(FieldError("origin", f"Give one of {', '.join(get_args(Origin))}."))
-    return RunFilter(
+    """Of the fields `schedule`, `state`, `job`, `origin`, `label`; others are left alone.
+
+    Raises `InvalidRequest` with all bad ones.
+    """
+    errors = FieldErrors()
+    schedule_id = errors.attempt("schedule", lambda: _name(asked, "schedule"))
+    filter_ = RunFilter(
         schedule_id=None if schedule_id is None else ScheduleId(schedule_id),
-        state=_choice(asked, "state", RunState),
-        job=_name(asked, "job"),
-        origin=cast("Origin | None", origin),
-        label=_label(asked),
+        state=errors.attempt("state", lambda: _choice(asked, "state", RunState)),
+        job=errors.attempt("job", lambda: _name(asked, "job")),
+        origin=cast("Origin | None", errors.attempt("origin", lambda: _origin(asked))),
+        label=errors.attempt("label", lambda: _label(asked)),
     )
+    errors.raise_if_any()
+    return filter_
 
 
 def name_place_to_wire(name: str) -> Wire:
@@ -89,6 +98,13 @@ def _choice(asked: Mapping[str, str], field: str, choices: type[Choice]) -> Choi
         return choices(given)
     except ValueError:
         raise InvalidRequest(FieldError(field, f"Give one of {', '.join(choices)}.")) from None
+
+
+def _origin(asked: Mapping[str, str]) -> str | None:
+    given = asked.get("origin")
+    if given is not None and given not in get_args(Origin):
+        raise InvalidRequest(FieldError("origin", f"Give one of {', '.join(get_args(Origin))}."))
+    return given
 
 
 def _name(asked: Mapping[str, str], field: str) -> str | None:

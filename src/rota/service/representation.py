@@ -1,5 +1,6 @@
 """Domain values in wire names: the same shapes for HTTP, the CLI and the library."""
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from rota.domain.admission import Skip
@@ -42,6 +43,47 @@ def schedule_to_wire(record: ScheduleRecord, job: Job) -> Wire:
         "updated_at": format_instant(schedule.updated_at),
         "tzdata": version.tzdata,
     }
+
+
+MEMBER_ORDER: Mapping[str, tuple[str, ...]] = {
+    "": (
+        *("id", "job", "timezone", "recurrence", "gap", "fold", "period", "overdue", "overlap"),
+        *(
+            "starts_at",
+            "ends_at",
+            "max_occurrences",
+            "asked",
+            "params",
+            "labels",
+            "version",
+            "latest_version",
+        ),
+        *("status", "status_reason", "suspensions", "next_due", "created_at", "updated_at", "tzdata"),
+    ),
+    "recurrence": ("every",),
+    "overdue": ("policy",),
+    "asked": ("fold", "period", "overdue"),
+    "asked.overdue": ("policy",),
+}
+"""In which order `schedule_to_wire` shows members; those that are not named come last, by name."""
+
+
+def in_shown_order(schedule: Wire) -> Wire:
+    """A new schedule that was read from canonical text, with its members in the order of `schedule_to_wire`."""
+    return _in_shown_order(schedule, "")
+
+
+def _in_shown_order(members: Wire, path: str) -> Wire:
+    first = MEMBER_ORDER[path]
+    names = [*(name for name in first if name in members), *sorted(set(members) - set(first))]
+    shown: Wire = {}
+    for name in names:
+        value = members[name]
+        inner = f"{path}.{name}" if path else name
+        shown[name] = (
+            _in_shown_order(value, inner) if inner in MEMBER_ORDER and isinstance(value, dict) else value
+        )
+    return shown
 
 
 def occurrence_to_wire(occurrence: Occurrence) -> Wire:

@@ -2,8 +2,15 @@
 
 ::
 
+    from datetime import timedelta
+
+    from reports import app
+    from rota.testing import World
+
     world = World(registry=app.registry)
-    world.app.create_schedule(job="sales_report", timezone="Europe/Paris", recurrence={"cron": "0 9 * * *"})
+    world.app.create_schedule(
+        job="sales_report", timezone="Europe/Paris", recurrence={"cron": "0 9 * * *"}, params={"report": "sales"}
+    )
     world.pass_time(timedelta(days=2))
     assert [run["state"] for run in world.app.runs()] == ["succeeded", "succeeded"]
 
@@ -21,6 +28,7 @@ from rota.config import Settings
 from rota.store.memory import MemoryStore
 from rota.store.port import Store
 from rota.testing.clock import ManualClock, as_utc
+from rota.testing.quiet import only_from
 from rota.worker.registry import Registry
 
 BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
@@ -36,7 +44,8 @@ class World:
     """An application whose time passes when a test says so.
 
     Give the registry of your own application to test its handlers, or register handlers with `world.app.job`. The
-    `dispatcher`, the `worker` (which runs handlers inline), the `store` and the `clock` may be used directly.
+    `dispatcher`, the `worker` (which runs handlers inline), the `store` and the `clock` may be used directly. It begins
+    on 1 January 2026 where no `now` is given. Of Rota's own log, lines from `log_level` on are shown while time passes.
     """
 
     def __init__(
@@ -46,7 +55,9 @@ class World:
         registry: Registry | None = None,
         store: Store | None = None,
         settings: Settings | None = None,
+        log_level: str = "warning",
     ) -> None:
+        self._log_level = log_level
         self.clock = ManualClock(now)
         self.store: Store = MemoryStore() if store is None else store
         self.app = Rota(
@@ -92,13 +103,14 @@ class World:
 
     def settle(self) -> None:
         """Does whatever is to be done now: the dispatcher and the worker take steps until neither has more to do."""
-        for _ in range(STEPS_AT_ONE_INSTANT_MAX):
-            now = self.now
-            admitted = self.dispatcher.step(now)
-            worked = self.worker.step(now)
-            is_busy = admitted.admitted or admitted.recovered or worked.opened or worked.settled
-            if not is_busy and admitted.wake_at > now and worked.wake_at > now:
-                return
+        with only_from(self._log_level):
+            for _ in range(STEPS_AT_ONE_INSTANT_MAX):
+                now = self.now
+                admitted = self.dispatcher.step(now)
+                worked = self.worker.step(now)
+                is_busy = admitted.admitted or admitted.recovered or worked.opened or worked.settled
+                if not is_busy and admitted.wake_at > now and worked.wake_at > now:
+                    return
         raise NeverRests(f"There is always more to do at {self.now.isoformat()}.")
 
     def close(self) -> None:

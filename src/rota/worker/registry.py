@@ -78,6 +78,7 @@ class Registry:
             )
         if inspect.isgeneratorfunction(handler) or inspect.isasyncgenfunction(handler):
             raise TypeError(f"The handler of {job.name!r} yields; let it return its result.")
+        _check_arguments(job.name, handler)
         wire = job_to_wire(job)
         if job.description is None:
             wire["description"] = _first_line(handler)
@@ -97,6 +98,20 @@ class Registry:
 
 def _is_async(handler: Handler) -> bool:
     return inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(type(handler).__call__)
+
+
+def _check_arguments(name: str, handler: Handler) -> None:
+    """Raises `TypeError` where the call with the context alone would: at registration, not at each attempt."""
+    try:
+        signature = inspect.signature(handler)
+    except ValueError:
+        return  # A builtin that does not tell.
+    try:
+        signature.bind(object())
+    except TypeError as error:
+        raise TypeError(
+            f"The handler of {name!r} is called with one argument, its context, and takes {signature}: {error}."
+        ) from None
 
 
 def _first_line(handler: Handler) -> str | None:

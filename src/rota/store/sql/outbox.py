@@ -58,7 +58,7 @@ def withdraw_intents(connection: Connection, queued: Sequence[Run]) -> None:
 
 
 def drop_intents(connection: Connection, delivered: Sequence[Delivery]) -> None:
-    """Takes away the rows that were delivered, where they are still there; their runs may say anything of them."""
+    """Takes away the rows that were delivered, by the keys that they had: a run may by now say others (I12)."""
     _WITHDRAW.execute(
         connection,
         [

@@ -33,6 +33,7 @@ from sqlalchemy.types import TypeEngine
 
 from rota.domain.admission import SkipReason
 from rota.domain.instants import to_millis
+from rota.domain.json_text import INTEGER_MAX
 from rota.domain.run import AttemptOutcome, Origin, RunState
 from rota.domain.schedule import ScheduleStatus
 
@@ -334,6 +335,7 @@ partitions = Table(
     Column("epoch", Long, nullable=False),
     _instant_or_null("expires_at"),
     _instant_or_null("checkpoint"),
+    CheckConstraint(f"epoch BETWEEN 0 AND {INTEGER_MAX}", name="epoch"),
     _within_dates("expires_at"),
     _within_dates("checkpoint"),
     sqlite_strict=True,

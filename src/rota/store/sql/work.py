@@ -16,7 +16,7 @@ from rota.store.port import Delivery, Heartbeat, HeartbeatOutcome, OpenedAttempt
 from rota.store.sql import cells, rows
 from rota.store.sql.batches import Part
 from rota.store.sql.jobs import job_or_default
-from rota.store.sql.outbox import drop_intents, withdraw_intents
+from rota.store.sql.outbox import drop_intents
 from rota.store.sql.prepared import Prepared
 from rota.store.sql.records import to_run, version_columns, version_of
 from rota.store.sql.schema import attempts, jobs, runs, versions
@@ -33,22 +33,26 @@ class SqlWork(Part):
             ids = {"ids": list({delivery.run_id for delivery in deliveries})}
             waiting = {row["run_id"]: row for row in connection.execute(_READ_WAITING, ids).mappings()}
             answers: list[OpenedAttempt | None] = []
-            queued: list[Run] = []
+            started: list[OpenedAttempt] = []
             unreadable: list[tuple[Delivery, str]] = []
+            taken: list[Delivery] = []
             for delivery in deliveries:
                 row = waiting.get(delivery.run_id)
                 if row is None or not _waits_for(row, delivery):
                     answers.append(None)
                     continue
                 del waiting[delivery.run_id]
+                taken.append(delivery)
                 try:
-                    run = to_run(row)
-                    answers.append(_opened(row, run, now=now))
-                    queued.append(run)
+                    opened = _opened(row, now=now)
                 except UnreadableRow as error:
                     answers.append(None)
                     unreadable.append((delivery, str(error)))
-            _write_openings(connection, worker, queued, [opened for opened in answers if opened], now=now)
+                else:
+                    answers.append(opened)
+                    started.append(opened)
+            drop_intents(connection, taken)
+            _write_openings(connection, worker, started, now=now)
             _write_failures(connection, unreadable, now=now)
             return answers
 
@@ -80,11 +84,12 @@ class SqlWork(Part):
 
 def _waits_for(row: RowMapping, delivery: Delivery) -> bool:
     """Whether the run of the row waits for the delivery's attempt."""
-    return row["state"] == RunState.QUEUED.value and row["attempt"] == delivery.attempt - 1
+    return bool(row["state"] == RunState.QUEUED.value and row["attempt"] == delivery.attempt - 1)
 
 
-def _opened(row: RowMapping, run: Run, *, now: datetime) -> OpenedAttempt:
+def _opened(row: RowMapping, *, now: datetime) -> OpenedAttempt:
     """Raises `UnreadableRow`."""
+    run = to_run(row)
     started = replace(
         run,
         state=next_state(run.state, RunEvent.ATTEMPT_OPENED),
@@ -101,7 +106,6 @@ def _write_failures(
     connection: Connection, unreadable: Sequence[tuple[Delivery, str]], *, now: datetime
 ) -> None:
     """Fails the runs, each with what is wrong with it: left waiting it would be delivered again for ever."""
-    drop_intents(connection, [delivery for delivery, _ in unreadable])
     _FAIL.change_each(
         connection,
         [
@@ -118,16 +122,8 @@ def _write_failures(
 
 
 def _write_openings(
-    connection: Connection,
-    worker: str,
-    queued: Sequence[Run],
-    opened: Sequence[OpenedAttempt],
-    *,
-    now: datetime,
+    connection: Connection, worker: str, opened: Sequence[OpenedAttempt], *, now: datetime
 ) -> None:
-    if not opened:
-        return
-    withdraw_intents(connection, queued)
     _START.change_each(connection, [_start_values(start.run) for start in opened])
     _WRITE_ATTEMPT.execute(
         connection,
@@ -196,11 +192,17 @@ _READ_WAITING = (
     .order_by(runs.c.run_id)
     .with_for_update(of=runs)
 )
+# With its open attempt: a run that lost its own must not refuse the heartbeats of others (I12).
 _READ_RUNNING = (
     select(runs.c.run_id, runs.c.attempt, runs.c.cancel_requested_at)
-    .where(runs.c.run_id.in_(bindparam("ids", expanding=True)), runs.c.state == RunState.RUNNING.value)
+    .join(attempts, (attempts.c.run_id == runs.c.run_id) & (attempts.c.number == runs.c.attempt))
+    .where(
+        runs.c.run_id.in_(bindparam("ids", expanding=True)),
+        runs.c.state == RunState.RUNNING.value,
+        attempts.c.finished_at.is_(None),
+    )
     .order_by(runs.c.run_id)
-    .with_for_update()
+    .with_for_update(of=runs)
 )
 _START = Prepared(
     update(runs)

@@ -289,6 +289,7 @@ def _make_partitions() -> None:
         sa.Column("epoch", LONG, nullable=False),
         sa.Column("expires_at", INSTANT),
         sa.Column("checkpoint", INSTANT),
+        sa.CheckConstraint("epoch BETWEEN 0 AND 9007199254740992", name=op.f("ck_partitions_epoch")),
         _within_dates("partitions", "expires_at"),
         _within_dates("partitions", "checkpoint"),
         sqlite_strict=True,

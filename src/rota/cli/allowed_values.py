@@ -1,0 +1,25 @@
+"""What a setting may be, in words: for the reference, and for whoever gave another value."""
+
+from rota.config import Settings
+
+
+def allowed_values(name: str, *, quote: str = "") -> str:
+    """The bounds of a number or the names to choose from, as the schema of the setting has them."""
+    schema = Settings.model_json_schema()["properties"][name]
+    if "pattern" in schema:
+        return ", ".join(f"{quote}{choice}{quote}" for choice in schema["pattern"].strip("^$()").split("|"))
+    if schema.get("type") not in {"integer", "number"}:
+        return "a path" if "anyOf" in schema else "a text"
+    kind = "whole number" if schema["type"] == "integer" else "number"
+    high = schema["maximum"]
+    if "exclusiveMinimum" in schema:
+        return f"a {kind}, more than {schema['exclusiveMinimum']:g}, at most {high:g}"
+    return f"a {kind}, {schema['minimum']:g} to {high:g}"
+
+
+def refusal(name: str, given: object) -> str:
+    """The sentence that answers a value which is none of these."""
+    allowed = allowed_values(name)
+    if "pattern" in Settings.model_json_schema()["properties"][name]:
+        return f"{str(given)!r} is not one of {allowed}."
+    return f"{str(given)!r} is not {allowed}."
