@@ -1,11 +1,14 @@
 """Writes docs/reference/cli.md from the commands in src/rota/cli; `make docs` runs it."""
 
+import shlex
 from collections.abc import Iterator
+from contextlib import redirect_stderr
+from io import StringIO
 from pathlib import Path
 
 from cyclopts import App
 
-from rota.cli.application import build_application
+from rota.cli.application import build_application, main
 
 PAGE = Path(__file__).parent / "reference" / "cli.md"
 
@@ -20,10 +23,11 @@ directory first.
 
 ## What a command prints
 
-Tables for people: local times with their offset, and UTC beside them. With `--json`, one JSON document in wire form:
-the body with which the [HTTP API](http.md) answers the same question. A page of a list is
-`{"items": [...], "next_cursor": ...}`; `--all` walks every page and prints one document. Answers go to standard output,
-errors and logs to standard error.
+Tables for people: local times with their offset, and UTC beside them. In a terminal that is too narrow a table leaves
+columns out, UTC first, and cuts or wraps prose; identifiers are never broken. In a pipe nothing is left out. With
+`--json`, one JSON document in wire form: the body with which the [HTTP API](http.md) answers the same question. A page
+of a list is `{"items": [...], "next_cursor": ...}`; `--all` walks every page and prints one document. Answers go to
+standard output, errors and logs to standard error.
 
 A command that reads never makes a database. `rota up`, `serve`, `dispatch`, `work`, `schedules create` and `jobs put`
 make one where there is none, and bring its tables up to date.
@@ -33,11 +37,11 @@ make one where there is none, and bring its tables up to date.
 One line for each thing that is wrong, without a traceback, such as
 
 ```
-rota: timezone: Unknown zone 'Europe/Lundon'; did you mean "Europe/London"?
-rota: recurrence.cron: minute: 61 is not between 0 and 59.
+@SAMPLES@
 ```
 
-Fields have the names of the wire form. The exit code says what kind of thing it was:
+A line names the option, the argument or the `ROTA_` variable that was wrong. What is wrong in a file (`--file`) has its
+name in the wire form there. The exit code says what kind of thing it was:
 
 | code | meaning |
 |---|---|
@@ -69,13 +73,13 @@ fails; a warning is something that works, but not as it should.
 | check | warns | fails |
 |---|---|---|
 | `python` | | older than 3.11 |
-| `sqlite` | 3.7.0 to 3.51.2, which have the WAL-reset bug | |
+| `sqlite` | 3.7.0 to 3.51.2, which have the WAL-reset bug; it takes a second writing connection, so a second process | |
 | `tz data` | zones made elsewhere in the process would come from the machine | |
 | `database` | | it is missing, or cannot be read and written |
 | `schema` | older than this Rota: the next start brings it up to date | newer than this Rota |
 | `journal` | not in write-ahead mode, or a commit would not survive a loss of power | |
 | `clock` | | it has leapt forward by more than a minute, so nothing is admitted |
-| `partitions` | one has no dispatcher, or its lease has run out | |
+| `partitions` | one has no dispatcher, or its lease has run out: after a `kill -9` this takes `ROTA_LEASE_SECONDS` | |
 | `checkpoints` | the one furthest behind is older than a minute | |
 | `overdue` | what is due first has waited for more than a minute | |
 | `schedules` | some are in error | |
@@ -86,9 +90,29 @@ After a leap of the clock that was right, such as on a machine that began with a
 """
 
 
+SAMPLES = (
+    'rota preview --timezone Europe/Lundon --cron "0 9 * * *"',
+    'rota preview --timezone Europe/London --cron "61 9 * * *" --gap never',
+    "rota serve --port 70000",
+)
+"""Commands that are refused before anything is opened: the page shows what the program says to them."""
+
+
 def render() -> str:
     """The whole page."""
-    return INTRODUCTION + "\n" + "\n".join(_sections(build_application(), ["rota"]))
+    samples = "\n".join(line for command in SAMPLES for line in (f"$ {command}", *_answer(command)))
+    return (
+        INTRODUCTION.replace("@SAMPLES@", samples)
+        + "\n"
+        + "\n".join(_sections(build_application(), ["rota"]))
+    )
+
+
+def _answer(command: str) -> list[str]:
+    """What the program writes on standard error."""
+    with redirect_stderr(StringIO()) as written:
+        main(shlex.split(command)[1:])
+    return written.getvalue().splitlines()
 
 
 def _sections(application: App, words: list[str]) -> Iterator[str]:

@@ -14,7 +14,8 @@ from pydantic import BaseModel
 from starlette.testclient import TestClient
 
 from rota.api import answer_shapes, request_shapes
-from rota.api.origins import READING
+from rota.api.application import create_api
+from rota.api.origins import LOOPBACK_HOSTS, READING
 from rota.api.request_shapes import (
     JobFields,
     NewSchedule,
@@ -145,24 +146,26 @@ def commands_in(page: str) -> Iterator[list[str]]:
                 yield shlex.split(command)
 
 
-def test_the_commands_of_the_page_about_http_work_after_those_of_the_readme(
-    client: TestClient, context: Context
-) -> None:
+def test_the_commands_of_the_page_about_http_work_after_those_of_the_readme(context: Context) -> None:
     put_job(context, "echo", {})
-    done = []
-    for page in (README, PAGE):
-        for words in commands_in(page.read_text()):
-            (url,) = (word for word in words if word.startswith("http://127.0.0.1:8080/"))
-            body = words[words.index("-d") + 1] if "-d" in words else None
-            method = words[words.index("-X") + 1] if "-X" in words else "POST" if body else "GET"
-            headers = dict(
-                re.split(": ", words[at + 1], maxsplit=1) for at, word in enumerate(words) if word == "-H"
-            )
-            answered = client.request(method, url, content=body, headers={**headers, "Host": "testserver"})
-            assert answered.is_success, (words, answered.text)
-            done.append((method, answered.status_code))
-    assert done.count(("POST", 201)) == 3
-    assert len(done) >= 6
+    client = TestClient(create_api(context, hosts=LOOPBACK_HOSTS))
+    created = []
+    for words in (words for page in (README, PAGE) for words in commands_in(page.read_text())):
+        (url,) = (word for word in words if word.startswith("http://127.0.0.1:8080/"))
+        body = words[words.index("-d") + 1] if "-d" in words else None
+        method = words[words.index("-X") + 1] if "-X" in words else "GET" if body is None else "POST"
+        headers = [words[at + 1].partition(": ") for at, word in enumerate(words) if word == "-H"]
+        answered = client.request(
+            method, url, content=body, headers={name: value for name, _, value in headers}
+        )
+        assert answered.is_success, (words, answered.text)
+        created += [answered.headers["location"]] if answered.status_code == 201 else []
+    assert created == [
+        "/schedules/report-7",
+        "/schedules/every-5-seconds",
+        "/jobs/sales_report",
+        "/schedules/sales-7",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ def test_a_sound_database_passes_and_says_that_nobody_dispatches(run: Run) -> No
     )
     assert {name: levels(ended)[name] for name in expected} == expected
     assert levels(ended)["partitions"] == "warn"
-    assert f"{PARTITIONS}: {PARTITIONS} have no dispatcher" in found(ended, "partitions")
+    assert found(ended, "partitions") == "No dispatcher holds any partition."
     assert "synchronous full" in found(ended, "journal")
 
 
@@ -139,12 +139,23 @@ def test_a_dispatcher_at_work_is_seen_until_its_leases_run_out(
 ) -> None:
     context = open_database(database)
     now = context.clock.now()
-    context.store.commit_acquisitions("dispatch@test", now=now, ttl=timedelta(seconds=15), limit=PARTITIONS)
-    assert levels(run("doctor", "--json"))["partitions"] == "ok"
+    context.store.commit_acquisitions("first@test", now=now, ttl=timedelta(seconds=15), limit=1)
+    part = run("doctor", "--json")
+    assert levels(part)["partitions"] == "warn"
+    assert (
+        found(part, "partitions") == f"No dispatcher holds {PARTITIONS - 1} of the {PARTITIONS} partitions."
+    )
+    context.store.commit_acquisitions("second@test", now=now, ttl=timedelta(seconds=20), limit=PARTITIONS)
+    held = run("doctor", "--json")
+    assert levels(held)["partitions"] == "ok"
+    assert f"{PARTITIONS}, held until 12:00:15Z by 2 dispatchers;" in found(held, "partitions")
     set_time("2026-01-10T12:01:00Z")
     ended = run("doctor", "--json")
     assert levels(ended)["partitions"] == "warn"
-    assert f"the lease of {PARTITIONS} has run out" in found(ended, "partitions")
+    assert (
+        found(ended, "partitions")
+        == "No dispatcher holds any partition; the last lease ran out at 2026-01-10T12:00:20Z."
+    )
     context.store.close()
 
 

@@ -22,6 +22,9 @@ FIELD = errors.FieldError("timezone", "Give one.")
         (["schedules", "show"], "SCHEDULE_ID: Give it; `rota schedules show --help`"),
         (["schedules", "show", "a", "b"], "'b' is one argument too many"),
         (["preview", "--crom", "x"], "Unknown option: --crom. Did you mean --cron?"),
+        (["preview", "--tz", "UTC"], "There is no --tz; did you mean --timezone?"),
+        (["preview", "--tz=UTC"], "did you mean --timezone?"),
+        (["jobs", "list", "--db", "x"], "did you mean --database?"),
         (["preview", "--cron"], "--cron requires an argument"),
         (["preview", "--count", "x"], "Invalid value for --count: 'x' is not a whole number."),
         (["preview", "--count", "1.5"], "Invalid value for --count: '1.5' is not a whole number."),
@@ -71,14 +74,12 @@ def test_the_exit_code_says_what_kind_of_error_it_was(
 
 def test_each_bad_field_has_a_line_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
     fail(errors.InvalidRequest(FIELD, errors.FieldError("recurrence.cron", "Two\nlines and \x1b[2J.")))
-    assert capsys.readouterr().err == (
-        "rota: timezone: Give one.\nrota: recurrence.cron: Two lines and \\x1b[2J.\n"
-    )
+    assert capsys.readouterr().err == ("rota: --timezone: Give one.\nrota: --cron: Two lines and \\x1b[2J.\n")
 
 
 def test_the_field_that_is_too_large_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     fail(errors.TooLarge("It has 9 bytes.", field="params"))
-    assert capsys.readouterr().err == "rota: params: It has 9 bytes.\n"
+    assert capsys.readouterr().err == "rota: --params: It has 9 bytes.\n"
 
 
 def test_a_command_that_reads_makes_no_database(run: Run, tmp_path: Path) -> None:
@@ -111,22 +112,23 @@ def test_a_file_that_is_no_database_is_one_line(run: Run, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
+    ("name", "value", "says"),
     [
-        ("ROTA_PORT", "http"),
-        ("ROTA_LEASE_SECONDS", "0"),
-        ("ROTA_LOG_LEVEL", "loud"),
-        ("ROTA_PARTITIONS", "0"),
+        ("ROTA_PORT", "http", "Give a whole number, 0 to 65535; 'http' is none."),
+        ("ROTA_LEASE_SECONDS", "0", "Give a number, 1 to 600; '0' is none."),
+        ("ROTA_POLL_SECONDS", "0", "Give a number, more than 0, at most 60; '0' is none."),
+        ("ROTA_LOG_LEVEL", "loud", "Give one of debug, info, warning, error; 'loud' is none."),
+        ("ROTA_PARTITIONS", "0", "Give a whole number, 1 to 4096; '0' is none."),
     ],
 )
 @pytest.mark.usefixtures("database")
-def test_a_bad_setting_is_named_by_its_variable(
-    run: Run, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+def test_a_bad_setting_is_named_by_its_variable_and_told_in_plain_words(
+    run: Run, monkeypatch: pytest.MonkeyPatch, name: str, value: str, says: str
 ) -> None:
     monkeypatch.setenv(name, value)
     ended = run("jobs", "list")
     assert ended.code == 2
-    assert [line.split(": ")[:2] for line in ended.problems] == [["rota", name]]
+    assert ended.problems == [f"rota: {name}: {says}"]
 
 
 @pytest.mark.usefixtures("database")

@@ -75,14 +75,42 @@ def test_each_bad_field_has_its_line(run: Run) -> None:
         "preview", "--cron", "61 * * * *", "--timezone", "Europe/Lundon", "--count", "0", "--gap", "no"
     )
     assert ended.code == 2
-    assert {line.split(": ")[1] for line in ended.problems} >= {"count", "recurrence.cron", "gap"}
+    assert {line.split(": ")[1] for line in ended.problems} >= {"--count", "--cron", "--gap"}
     assert all(line.startswith("rota: ") for line in ended.problems)
     assert ended.out == ""
 
 
-def test_a_rule_that_ends_says_so(run: Run) -> None:
-    ended = run("preview", "--at", "2025-01-01T09:00", "--timezone", "UTC")
-    assert (ended.code, ended.out.splitlines()[-1]) == (0, "No occurrence.")
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (
+            ["--at", "2025-01-01T09:00"],
+            "2025-01-01T09:00 in Europe/Berlin has passed, it is 2026-01-10T12:00:00Z",
+        ),
+        (
+            ["--at", "2027-01-01T09:00", "--after", "2027-02-01T00:00:00Z"],
+            "2027-01-01T09:00 in Europe/Berlin is not after 2027-02-01T00:00:00Z, the given --after.",
+        ),
+        (["--at", "2026-03-29T02:30"], "what the rule names does not exist, since the clocks go forward"),
+        (
+            ["--rrule", "DTSTART:20250105T090000\nRRULE:FREQ=DAILY;COUNT=2"],
+            "the rule names none after 2026-01-10T12:00:00Z, which is now.",
+        ),
+        (
+            [
+                "--rrule",
+                "DTSTART:20250105T090000\nRRULE:FREQ=DAILY;COUNT=2",
+                "--after",
+                "2026-02-01T00:00:00Z",
+            ],
+            "the rule names none after 2026-02-01T00:00:00Z.",
+        ),
+    ],
+)
+def test_where_there_is_no_occurrence_it_says_why(run: Run, options: list[str], says: str) -> None:
+    ended = run("preview", *options, "--timezone", "Europe/Berlin")
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.splitlines()[1].startswith(f"No occurrence: {says}")
 
 
 @pytest.mark.slow

@@ -86,8 +86,8 @@ def test_a_job_is_created_then_replaced(run: Run, database: Path, tmp_path: Path
     [
         (["runs", "show", "x.1.20260101T000000Z"], 3, ["rota: There is no run"]),
         (["runs", "cancel", "nonsense"], 3, ["rota: There is no run"]),
-        (["runs", "list", "--state", "asleep"], 2, ["rota: state: "]),
-        (["runs", "list", "--origin", "elsewhere"], 2, ["rota: origin: "]),
+        (["runs", "list", "--state", "asleep"], 2, ["rota: --state: "]),
+        (["runs", "list", "--origin", "elsewhere"], 2, ["rota: --origin: "]),
         (["jobs", "show", "missing"], 3, ["rota: There is no job"]),
         (["jobs", "put", "Bad Name"], 2, ["rota: name: "]),
         (["jobs", "put", "sales", "--file", "-"], 2, ["rota: lease: ", "rota: retries: "]),

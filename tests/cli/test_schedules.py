@@ -166,30 +166,30 @@ def test_no_text_of_a_schedule_can_steer_the_terminal(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "fields"),
     [
-        (["create"], 2, {"job", "timezone", "recurrence"}),
-        (["create", *NINE, "--at", "2026-02-01T09:00"], 2, {"recurrence"}),
-        (["create", *NINE, "--params", "{"], 2, {"params"}),
-        (["create", *NINE, "--params", "[]"], 2, {"params"}),
-        (["create", *NINE, "--params", '{"a": NaN}'], 2, {"params"}),
-        (["create", *NINE, "--label", "acme"], 2, {"label"}),
-        (["create", *NINE, "--label", "a=1", "--label", "a=2"], 2, {"label"}),
-        (["create", *NINE, "--overdue", "expire"], 2, {"overdue.deadline"}),
-        (["create", *NINE, "--overdue", "never:PT1M"], 2, {"overdue.policy"}),
-        (["create", *NINE, "--max-occurrences", "0"], 2, {"max_occurrences"}),
+        (["create"], 2, {"--job", "--timezone", "--cron, --at, --rrule or --every"}),
+        (["create", *NINE, "--at", "2026-02-01T09:00"], 2, {"--cron, --at, --rrule or --every"}),
+        (["create", *NINE, "--params", "{"], 2, {"--params"}),
+        (["create", *NINE, "--params", "[]"], 2, {"--params"}),
+        (["create", *NINE, "--params", '{"a": NaN}'], 2, {"--params"}),
+        (["create", *NINE, "--label", "acme"], 2, {"--label"}),
+        (["create", *NINE, "--label", "a=1", "--label", "a=2"], 2, {"--label"}),
+        (["create", *NINE, "--overdue", "expire"], 2, {"--overdue"}),
+        (["create", *NINE, "--overdue", "never:PT1M"], 2, {"--overdue"}),
+        (["create", *NINE, "--max-occurrences", "0"], 2, {"--max-occurrences"}),
         (["create", *NINE, "--file", "-"], 2, {"--file"}),
         (["create", "--file", "missing.json"], 2, {"--file"}),
         (["create", "--file", "now"], 2, {"--file"}),
-        (["list", "--limit", "0"], 2, {"limit"}),
-        (["list", "--limit", "201"], 2, {"limit"}),
-        (["list", "--cursor", "nonsense"], 2, {"cursor"}),
-        (["list", "--status", "asleep"], 2, {"status"}),
-        (["list", "--label", "acme"], 2, {"label"}),
-        (["pause", "x", "--reason", ""], 2, {"reason"}),
+        (["list", "--limit", "0"], 2, {"--limit"}),
+        (["list", "--limit", "201"], 2, {"--limit"}),
+        (["list", "--cursor", "nonsense"], 2, {"--cursor"}),
+        (["list", "--status", "asleep"], 2, {"--status"}),
+        (["list", "--label", "acme"], 2, {"--label"}),
+        (["pause", "x", "--reason", ""], 2, {"--reason"}),
         (["show", "missing"], 3, {"There is no schedule 'missing'."}),
         (["occurrences", "Not An Id"], 3, {"There is no schedule 'Not An Id'."}),
     ],
 )
-def test_what_is_refused_has_a_line_for_each_field(
+def test_what_is_refused_has_a_line_for_each_option(
     run: Run, arguments: list[str], code: int, fields: set[str]
 ) -> None:
     ended = run("schedules", *arguments)

@@ -142,6 +142,10 @@ def test_a_job_that_makes_no_sense_stops_only_its_schedules(store: SqlStore, pat
         ("UPDATE versions SET params = 'x' WHERE schedule_id = 'bad'", "Expecting"),
         ("DELETE FROM versions WHERE schedule_id = 'bad'", "version 1 does not exist"),
         (
+            "INSERT INTO jobs SELECT 'bad', replace(spec, 'PT30S', 'P2500000D'), 0, 0 FROM jobs",
+            "date value out of range",
+        ),
+        (
             "UPDATE runs SET available_at = 7, offset_seconds = 90000 WHERE schedule_id = 'bad'",
             "no offset",
         ),
@@ -150,9 +154,10 @@ def test_a_job_that_makes_no_sense_stops_only_its_schedules(store: SqlStore, pat
 def test_a_run_that_makes_no_sense_fails_instead_of_being_delivered_for_ever(
     store: SqlStore, path: Path, change: str, problem: str
 ) -> None:
-    bad, good = queue_run(store, BAD), queue_run(store, GOOD)
+    bad, good = queue_run(store, BAD, job="bad"), queue_run(store, GOOD)
+    store.commit_job(Job(name="good"), now=NINE)
     execute(path, change)
-    deliveries = store.read_deliveries(["sales_report"], now=NINE, limit=10)
+    deliveries = store.read_deliveries(["bad", "sales_report"], now=NINE, limit=10)
     opened = store.commit_openings("worker-1", deliveries, now=NINE)
     assert [attempt and attempt.run.run_id for attempt in opened] == [None, good.run_id]
     execute(path, "UPDATE runs SET available_at = due_at, offset_seconds = 0")

@@ -19,7 +19,5 @@ def allowed_values(name: str, *, quote: str = "") -> str:
 
 def refusal(name: str, given: object) -> str:
     """The sentence that answers a value which is none of these."""
-    allowed = allowed_values(name)
-    if "pattern" in Settings.model_json_schema()["properties"][name]:
-        return f"{str(given)!r} is not one of {allowed}."
-    return f"{str(given)!r} is not {allowed}."
+    is_choice = "pattern" in Settings.model_json_schema()["properties"][name]
+    return f"Give {'one of ' if is_choice else ''}{allowed_values(name)}; {str(given)!r} is none."

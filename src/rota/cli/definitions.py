@@ -24,9 +24,7 @@ Cron = Annotated[
 ]
 At = Annotated[
     str | None,
-    Parameter(
-        help="In place of --cron, once: a local time (2026-01-10T09:00) or an instant (…T14:00:00Z)."
-    ),
+    Parameter(help="In place of --cron, once: a local time (2026-01-10T09:00) or an instant (…T14:00:00Z)."),
 ]
 RRule = Annotated[
     str | None,

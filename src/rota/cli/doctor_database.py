@@ -110,7 +110,7 @@ def _check_partitions(context: Context, *, now: datetime) -> Check:
     if len(held) < len(states):
         without = f"{len(states) - len(held)} of the {len(states)} partitions" if held else "any partition"
         ended = [until for _, until in leases.values() if until <= now]
-        since = f"; the last lease there ran out at {format_instant(max(ended))}" if ended else ""
+        since = f"; the last lease ran out at {format_instant(max(ended))}" if ended else ""
         return warning(
             "partitions",
             f"No dispatcher holds {without}{since}.",
@@ -121,7 +121,7 @@ def _check_partitions(context: Context, *, now: datetime) -> Check:
     return fine(
         "partitions",
         f"{len(states)}, held until {until} by {owners} dispatcher{'' if owners == 1 else 's'}; "
-        "one that runs renews its leases before that, one that was killed does not",
+        "one that runs renews them before that, one that was killed does not",
     )
 
 

@@ -33,9 +33,9 @@ def check_sqlite(driver: str, version: str) -> Check:
     if first <= _parts(version) <= last:
         return warning(
             "sqlite",
-            f"{found}: it has the WAL-reset bug, which can corrupt a database. It is very rare: it takes several "
-            "connections to the file, of which one checkpoints twice in a row while another writes. A process of "
-            "Rota writes by one connection, so it takes a second process.",
+            f"{found}: it has the WAL-reset bug, which can corrupt a database. That is very rare: two checkpoints "
+            "have to follow each other at once while another connection commits. Rota writes by one connection in "
+            "each process, so a `rota up` that alone opens the file is not concerned.",
             remedy="Use SQLite 3.51.3 or newer (a newer Python or system library), and keep backups.",
         )
     return fine("sqlite", found)

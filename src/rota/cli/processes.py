@@ -77,7 +77,9 @@ def work(
     """Run the jobs of an application. Other processes serve and dispatch."""
     application, settings = load_application(app, database=database, concurrency=concurrency)
     if app is None:
-        complain("No application was given, so only the job echo is worked; `rota work MODULE:app` works yours.")
+        complain(
+            "No application was given, so only the job echo is worked; `rota work MODULE:app` works yours."
+        )
     _configure_logging(settings)
     with application:
         _run(("worker", application.build_worker().run))

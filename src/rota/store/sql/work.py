@@ -33,7 +33,7 @@ class SqlWork(Part):
             ids = {"ids": list({delivery.run_id for delivery in deliveries})}
             waiting = {row["run_id"]: row for row in connection.execute(_READ_WAITING, ids).mappings()}
             answers: list[OpenedAttempt | None] = []
-            started: list[OpenedAttempt] = []
+            started: list[tuple[OpenedAttempt, Attempt]] = []
             unreadable: list[tuple[Delivery, str]] = []
             taken: list[Delivery] = []
             for delivery in deliveries:
@@ -44,15 +44,15 @@ class SqlWork(Part):
                 del waiting[delivery.run_id]
                 taken.append(delivery)
                 try:
-                    opened = _opened(row, now=now)
+                    start = _start_of(row, worker, now=now)
                 except UnreadableRow as error:
                     answers.append(None)
                     unreadable.append((delivery, str(error)))
                 else:
-                    answers.append(opened)
-                    started.append(opened)
+                    answers.append(start[0])
+                    started.append(start)
             drop_intents(connection, taken)
-            _write_openings(connection, worker, started, now=now)
+            _write_openings(connection, started)
             _write_failures(connection, unreadable, now=now)
             return answers
 
@@ -87,8 +87,8 @@ def _waits_for(row: RowMapping, delivery: Delivery) -> bool:
     return bool(row["state"] == RunState.QUEUED.value and row["attempt"] == delivery.attempt - 1)
 
 
-def _opened(row: RowMapping, *, now: datetime) -> OpenedAttempt:
-    """Raises `UnreadableRow`."""
+def _start_of(row: RowMapping, worker: str, *, now: datetime) -> tuple[OpenedAttempt, Attempt]:
+    """What the run's next attempt is made of. Raises `UnreadableRow`."""
     run = to_run(row)
     started = replace(
         run,
@@ -97,9 +97,15 @@ def _opened(row: RowMapping, *, now: datetime) -> OpenedAttempt:
         started_at=run.started_at or now,
     )
     with cells.reading(f"run {run.run_id}"):
-        return OpenedAttempt(
-            run=started, version=version_of(row), job=job_or_default(run.job, row["job_spec"])
+        job = job_or_default(run.job, row["job_spec"])
+        attempt = Attempt(
+            run_id=run.run_id,
+            number=started.attempt,
+            worker=worker,
+            opened_at=now,
+            lease_expires_at=now + job.lease,
         )
+        return OpenedAttempt(run=started, version=version_of(row), job=job), attempt
 
 
 def _write_failures(
@@ -121,26 +127,11 @@ def _write_failures(
     )
 
 
-def _write_openings(
-    connection: Connection, worker: str, opened: Sequence[OpenedAttempt], *, now: datetime
-) -> None:
-    _START.change_each(connection, [_start_values(start.run) for start in opened])
+def _write_openings(connection: Connection, started: Sequence[tuple[OpenedAttempt, Attempt]]) -> None:
+    _START.change_each(connection, [_start_values(opened.run) for opened, _ in started])
     _WRITE_ATTEMPT.execute(
         connection,
-        [
-            rows.attempt_values(_attempt_of(start, worker, now=now), partition=start.run.partition)
-            for start in opened
-        ],
-    )
-
-
-def _attempt_of(opened: OpenedAttempt, worker: str, *, now: datetime) -> Attempt:
-    return Attempt(
-        run_id=opened.run.run_id,
-        number=opened.run.attempt,
-        worker=worker,
-        opened_at=now,
-        lease_expires_at=now + opened.job.lease,
+        [rows.attempt_values(attempt, partition=opened.run.partition) for opened, attempt in started],
     )
 
 
