@@ -73,7 +73,7 @@ fails; a warning is something that works, but not as it should.
 | check | warns | fails |
 |---|---|---|
 | `python` | | older than 3.11 |
-| `sqlite` | 3.7.0 to 3.51.2, which have the WAL-reset bug; it takes a second writing connection, so a second process | |
+| `sqlite` | 3.7.0 to 3.51.2, which have the WAL-reset bug: very rare, and never with one writing connection | |
 | `tz data` | zones made elsewhere in the process would come from the machine | |
 | `database` | | it is missing, or cannot be read and written |
 | `schema` | older than this Rota: the next start brings it up to date | newer than this Rota |

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rota import Rota
+from rota import Rota, RunContext
 from rota.service.representation import Wire
 from rota.testing import World, world
 
@@ -76,6 +76,12 @@ def test_the_handlers_of_the_guide_do_what_it_says(folder: Path) -> None:
         assert ledger.execute("SELECT * FROM entries").fetchall() == [("b.1.20260101T000001Z", 7)]
     assert settled(exports.app, "export")["result"] == {"pages": 100}
     assert settled(exports.app, "notify")["result"] == "sent"
+
+
+def test_the_guide_tells_every_attribute_of_a_context() -> None:
+    text = (ROOT / "docs/guides/handlers.md").read_text()
+    names = [name for name in dir(RunContext) if not name.startswith("_")]
+    assert [name for name in names if re.search(rf"^\|.*`{name}[`(]", text, re.MULTILINE) is None] == []
 
 
 @pytest.mark.slow

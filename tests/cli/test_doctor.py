@@ -45,6 +45,7 @@ def test_the_versions_of_sqlite_with_the_wal_reset_bug_are_named(version: str, l
     assert check.level is level
     assert version in check.found
     assert (check.remedy is not None) is (level is Level.WARN)
+    assert ("very rare" in check.found) is (level is Level.WARN)
 
 
 def test_an_old_python_fails() -> None:

@@ -102,6 +102,19 @@ def test_a_second_signal_ends_the_process_at_once(tmp_path: Path) -> None:
         assert up.stop(signal.SIGTERM) == 128 + signal.SIGTERM
 
 
+@pytest.mark.parametrize("arguments", [[], ["user_jobs:app"]])
+def test_a_worker_without_an_application_says_that_it_works_echo_alone(
+    tmp_path: Path, arguments: list[str]
+) -> None:
+    (tmp_path / "user_jobs.py").write_text(JOBS)
+    with Process("work", *arguments, cwd=tmp_path) as work:
+        work.wait_for_log("worker.start")
+        assert work.stop() == 0
+        said = [line for line in work.log.read_text().splitlines() if line.startswith("rota: ")]
+        assert len(said) == (0 if arguments else 1)
+        assert all("only the job echo is worked" in line for line in said)
+
+
 def test_a_taken_port_is_one_line_and_opens_nothing(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -36,6 +36,30 @@ def test_a_run_is_shown_as_the_use_case_shows_it(run: Run, database: Path, done_
     assert '{"of": "today"}' in table
 
 
+def test_ids_stay_whole_in_a_terminal_of_eighty_columns(
+    run: Run, database: Path, set_time: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schedule_id = str(run("schedules", "create", *HOURLY, "--json").wire["id"])
+    set_time("2026-01-10T13:00:00Z")
+    dispatch_and_work(database)
+    run_id = str(run("runs", "list", "--json").items[0]["run_id"])
+    piped = run("runs", "list").out
+    monkeypatch.setattr("rota.cli.output.terminal_width", lambda: 80)
+    listings = [
+        (run("schedules", "list").out, schedule_id),
+        (run("runs", "list").out, run_id),
+        (run("schedules", "occurrences", schedule_id).out, run_id),
+    ]
+    for shown, id_ in listings:
+        assert id_ in shown
+        assert max(len(line) for line in shown.splitlines()) <= 80
+        assert "UTC" not in shown.splitlines()[0].split()
+    assert f"  {run_id}\n" in run("runs", "show", run_id).out
+    assert "2026-01-10T13:00:00Z" in piped
+    for text in (piped, *(shown for shown, _ in listings)):
+        assert all(line == line.rstrip() for line in text.splitlines())
+
+
 @pytest.mark.parametrize(
     ("options", "found"),
     [

@@ -1,7 +1,10 @@
 """Tables in a terminal and in a pipe: an identifier is never broken, and no line ends in spaces."""
 
+import io
+
 import pytest
 
+from rota.cli.output import write_table
 from rota.cli.tables import Column, Narrow, table_lines
 
 RUN_ID = "s-01a22b246a08751e85d12a82421116ef.1.20260110T130000Z"
@@ -59,3 +62,13 @@ def test_wrapped_prose_breaks_between_words_and_no_word() -> None:
 def test_a_wide_sign_takes_two_columns() -> None:
     lines = table_lines([Column(name="NAME"), Column(name="NEXT")], [["日本", "x"], ["ab", "y"]], width=None)
     assert lines[2:] == ["日本   x", "ab     y"]
+
+
+@pytest.mark.parametrize(("encoding", "rule"), [("utf-8", "───"), ("ascii", "---")])
+def test_the_line_below_the_head_is_one_that_the_terminal_can_show(
+    monkeypatch: pytest.MonkeyPatch, encoding: str, rule: str
+) -> None:
+    written = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(written, encoding=encoding, write_through=True))
+    write_table(["RUN"], [["x"]])
+    assert written.getvalue().decode(encoding).splitlines() == ["RUN", rule, "x"]

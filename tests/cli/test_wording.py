@@ -29,8 +29,10 @@ WITHOUT_OPTION = {"overlap"}
         ),
         (
             ["--every", "P1D"],
-            "--every: P1D reads as calendar days, which are not always 24 hours; "
-            "use --cron or --rrule for those, or PT24H for elapsed time",
+            (
+                "--every: P1D reads as calendar days, which are not always 24 hours; "
+                "use --cron or --rrule for those, or PT24H for elapsed time"
+            ),
         ),
         (
             ["--every", "PT1H", "--overdue", "foo:bar"],
@@ -46,8 +48,10 @@ WITHOUT_OPTION = {"overlap"}
         ),
         (
             ["--at", "2026-03-29T02:30"],
-            "--at: 2026-03-29T02:30 does not exist in Europe/Berlin: the clocks go forward at "
-            "2026-03-29T01:00:00Z. Give another time, or --gap forward.",
+            (
+                "--at: 2026-03-29T02:30 does not exist in Europe/Berlin: the clocks go forward at "
+                "2026-03-29T01:00:00Z. Give another time, or --gap forward."
+            ),
         ),
         (
             ["--at", "2026-02-01T09:00", "--period", "day"],
@@ -92,6 +96,9 @@ def test_what_is_wrong_in_a_file_keeps_the_words_of_the_file(run: Run) -> None:
     ended = run("schedules", "create", "--file", "-", stdin=body)
     assert [line.split(": ")[1] for line in ended.problems] == ["recurrence.at", "overdue.policy"]
     assert 'Give an object with "policy"' in ended.problems[1]
+    other = run("schedules", "create", "--file", "-", stdin=body.replace(b"report", b"missing"))
+    assert other.problems[0].startswith("rota: job: ")
+    assert other.problems[0].endswith("or create it by `rota jobs put NAME`.")
     keyed = run("schedules", "create", "--file", "-", "--idempotency-key", "", stdin=body)
     assert keyed.problems[0].startswith("rota: --idempotency-key: ")
 

@@ -7,9 +7,13 @@ import pytest
 
 from rota.config import Settings
 from rota.dispatch.dispatcher import Dispatcher
+from rota.domain.admission import Skip
+from rota.domain.identity import ScheduleId
+from rota.domain.run import Run
 from rota.service.context import Context
 from rota.service.creation import create_schedule
 from rota.service.jobs import put_job
+from rota.store.port import RunFilter
 from rota.testing.clock import ManualClock
 from rota.wiring import open_context
 from tests.contract.conftest import OpenStore, folder, migrated, open_store  # noqa: F401 - fixtures used here
@@ -72,9 +76,6 @@ def work_off(dispatcher: Dispatcher, now: datetime) -> int:
 
 def run_instants(context: Context, id_: str) -> list[datetime]:
     """The instants of the schedule's runs, oldest first."""
-    from rota.domain.identity import ScheduleId
-    from rota.store.port import RunFilter
-
     runs = context.store.list_runs(RunFilter(schedule_id=ScheduleId(id_)), before=None, limit=10_000)
     return sorted(run.scheduled_at for run in runs)
 
@@ -82,3 +83,11 @@ def run_instants(context: Context, id_: str) -> list[datetime]:
 def believe_until(dispatcher: Dispatcher, instant: datetime) -> None:
     """What a process believes that was frozen in the middle of a step: its leases hold, and no renewal is due."""
     dispatcher._leases._trusted_until = dispatcher._leases._renew_at = instant
+
+
+def ledger(context: Context, id_: str) -> list[Run | Skip]:
+    return context.store.list_ledger(ScheduleId(id_), before=None, limit=10_000)
+
+
+def skips(context: Context, id_: str) -> list[tuple[str, int]]:
+    return [(entry.reason, entry.count) for entry in ledger(context, id_) if isinstance(entry, Skip)]

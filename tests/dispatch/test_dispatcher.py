@@ -4,31 +4,27 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from rota.domain.admission import Skip
-from rota.domain.cadence import Cadence
-from rota.domain.errors import ZoneRulesDiffer
 from rota.domain.identity import ScheduleId
-from rota.domain.run import Run, RunState
-from rota.domain.schedule import ScheduleStatus, Version
+from rota.domain.run import RunState
+from rota.domain.schedule import ScheduleStatus
 from rota.service.context import Context
-from rota.service.occurrences import list_upcoming
 from rota.service.schedules import end_schedule, pause_schedule, resume_schedule, show_schedule
 from rota.store.port import Fence, RunFilter
-from rota.store.sql import SqlStore
 from rota.testing.clock import ManualClock
-from tests.dispatch.conftest import LEASE, START, NewDispatcher, believe_until, run_instants, save, work_off
+from tests.dispatch.conftest import (
+    LEASE,
+    START,
+    NewDispatcher,
+    believe_until,
+    run_instants,
+    save,
+    skips,
+    work_off,
+)
 
 MINUTE = timedelta(minutes=1)
 SECOND = timedelta(seconds=1)
 NINE = datetime(2025, 6, 10, 9, tzinfo=UTC)
-
-
-def ledger(context: Context, id_: str) -> list[Run | Skip]:
-    return context.store.list_ledger(ScheduleId(id_), before=None, limit=10_000)
-
-
-def skips(context: Context, id_: str) -> list[tuple[str, int]]:
-    return [(entry.reason, entry.count) for entry in ledger(context, id_) if isinstance(entry, Skip)]
 
 
 def test_a_due_occurrence_becomes_one_run_and_one_delivery(
@@ -100,42 +96,6 @@ def test_a_lease_is_not_trusted_to_its_end(context: Context, new_dispatcher: New
     assert not dispatcher._leases.held(START + LEASE * 0.9)
 
 
-def test_b19_a_poisoned_schedule_goes_to_error_alone(
-    context: Context, new_dispatcher: NewDispatcher, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A definition that raises when it is computed; the store's tests put a broken row into the database."""
-    save(context, "healthy", "*/5 * * * *")
-    save(context, "poisoned", "*/5 * * * *", timezone="Europe/Paris")
-    of_version = context.cadences.of_version
-
-    def fail_for_poisoned(version):  # type: ignore[no-untyped-def]
-        if version.schedule_id == "poisoned":
-            raise ZeroDivisionError("a rule that divides by nothing")
-        return of_version(version)
-
-    monkeypatch.setattr(context.cadences, "of_version", fail_for_poisoned)
-    dispatcher = new_dispatcher("a")
-    for minute in range(11):
-        work_off(dispatcher, START + minute * MINUTE)
-
-    assert run_instants(context, "healthy") == [START + 5 * MINUTE, START + 10 * MINUTE]
-    shown = show_schedule(context, "poisoned")
-    assert (shown["status"], shown["status_reason"]) == (
-        "error",
-        "ZeroDivisionError: a rule that divides by nothing",
-    )
-    assert context.store.list_audit(ScheduleId("poisoned"), limit=1)[0].action == "schedule.error"
-
-    monkeypatch.undo()
-    clock = context.clock
-    assert isinstance(clock, ManualClock)
-    clock.set(START + 12 * MINUTE)
-    resume_schedule(context, "poisoned")
-    work_off(dispatcher, START + 15 * MINUTE)
-    assert run_instants(context, "poisoned") == [START + 15 * MINUTE]
-    assert skips(context, "poisoned") == [("error", 2)], "08:05, at which it was found, and 08:10"
-
-
 def test_while_paused_nothing_is_admitted_and_what_fell_due_says_so(
     context: Context, new_dispatcher: NewDispatcher, clock: ManualClock
 ) -> None:
@@ -187,96 +147,6 @@ def test_a_one_time_schedule_runs_once_and_ends(context: Context, new_dispatcher
     assert show_schedule(context, "once")["status"] == ScheduleStatus.ENDED
 
 
-def test_b38_a_clock_set_back_runs_nothing_twice_and_sleeps_no_longer(
-    context: Context, new_dispatcher: NewDispatcher
-) -> None:
-    save(context, "report", "* * * * *", overdue={"policy": "catch_up_all"})
-    dispatcher = new_dispatcher("a")
-    for minute in range(241):
-        work_off(dispatcher, START + minute * MINUTE + 30 * SECOND)
-    before = run_instants(context, "report")
-    for minute in range(210, 242):
-        now = START + minute * MINUTE + 30 * SECOND
-        work_off(dispatcher, now)
-        assert dispatcher.step(now).wake_at <= now + SECOND
-    assert run_instants(context, "report") == [*before, START + 241 * MINUTE]
-
-
-def test_b38_nothing_is_admitted_on_a_forward_leap_until_the_clock_is_set_right(
-    context: Context, new_dispatcher: NewDispatcher, clock: ManualClock
-) -> None:
-    save(context, "report", "* * * * *", overdue={"policy": "catch_up_all"})
-    dispatcher = new_dispatcher("a")
-
-    def pass_minutes(count: int) -> None:
-        for _ in range(count):
-            clock.advance(MINUTE)
-            work_off(dispatcher, clock.now())
-
-    pass_minutes(4)
-    clock.leap(timedelta(hours=8))
-    report = dispatcher.step(clock.now())
-    assert report.leap is not None
-    assert report.leap.wall - report.leap.expected == timedelta(hours=8)
-    pass_minutes(10)
-    assert run_instants(context, "report")[-1] == START + 4 * MINUTE
-    assert new_dispatcher("restarted").step(clock.now()).leap is not None
-
-    clock.leap(-timedelta(hours=8))
-    pass_minutes(2)
-    assert run_instants(context, "report") == [START + n * MINUTE for n in range(1, 17)]
-
-
-def test_b38_a_forward_leap_that_is_declared_right_is_gone_along_with(
-    context: Context, new_dispatcher: NewDispatcher, clock: ManualClock
-) -> None:
-    from rota.service.health import confirm_clock
-
-    save(context, "report", "0 * * * *", overdue={"policy": "catch_up_all"})
-    dispatcher = new_dispatcher("a")
-    dispatcher.step(clock.now())
-    clock.leap(timedelta(hours=8))
-    assert dispatcher.step(clock.now()).leap is not None
-    confirm_clock(context)
-    assert work_off(dispatcher, clock.now()) == 8
-
-
-def test_a_machine_that_was_suspended_has_not_leapt(
-    context: Context, new_dispatcher: NewDispatcher, clock: ManualClock
-) -> None:
-    save(context, "report", "0 9 * * *")
-    dispatcher = new_dispatcher("a")
-    dispatcher.step(clock.now())
-    clock.advance(timedelta(hours=8))
-    assert work_off(dispatcher, clock.now()) == 1
-
-
-def test_schedules_of_a_zone_with_other_rules_are_left_alone_and_keep_nobodys_place(
-    context: Context, new_dispatcher: NewDispatcher, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for number in range(12):
-        save(context, f"elsewhere-{number}", "* * * * *", timezone="Europe/Paris")
-    save(context, "healthy", "*/5 * * * *")
-    of_version = context.cadences.of_version
-
-    def refuse_paris(version: Version) -> Cadence:
-        if version.definition.timezone == "Europe/Paris":
-            raise ZoneRulesDiffer("The rules of Europe/Paris differ.")
-        return of_version(version)
-
-    monkeypatch.setattr(context.cadences, "of_version", refuse_paris)
-    dispatcher = new_dispatcher("a", page=1)
-    for minute in range(11):
-        work_off(dispatcher, START + minute * MINUTE)
-    assert run_instants(context, "healthy") == [START + 5 * MINUTE, START + 10 * MINUTE]
-    assert dispatcher.step(START + 10 * MINUTE).wake_at == START + 10 * MINUTE + SECOND, "no busy loop"
-    assert show_schedule(context, "elsewhere-0")["status"] == "active"
-
-    monkeypatch.undo()
-    work_off(new_dispatcher("updated"), START + 11 * MINUTE)
-    assert run_instants(context, "elsewhere-0") == [START + 10 * MINUTE, START + 11 * MINUTE], "within grace"
-
-
 def test_a_step_reads_one_page_and_the_next_one_goes_on_with_the_other_partitions(
     context: Context, new_dispatcher: NewDispatcher, clock: ManualClock
 ) -> None:
@@ -287,52 +157,6 @@ def test_a_step_reads_one_page_and_the_next_one_goes_on_with_the_other_partition
     steps = [dispatcher.step(NINE).admitted for _ in range(8)]
     assert steps == [5] * 8
     assert dispatcher.step(NINE).admitted == 0
-
-
-def test_what_an_ended_schedule_owed_and_can_no_longer_be_named_is_recorded(
-    context: Context, new_dispatcher: NewDispatcher, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    save(context, "poisoned", "* * * * *")
-
-    def fail(_version: Version) -> Cadence:
-        raise ZeroDivisionError("a rule that divides by nothing")
-
-    monkeypatch.setattr(context.cadences, "of_version", fail)
-    dispatcher = new_dispatcher("a")
-    work_off(dispatcher, START + 3 * MINUTE)
-    assert show_schedule(context, "poisoned")["status"] == "error"
-    end_schedule(context, "poisoned")
-    work_off(dispatcher, START + 4 * MINUTE)
-
-    shown = show_schedule(context, "poisoned")
-    assert (shown["status"], shown["status_reason"], shown["next_due"]) == ("ended", "deleted", None)
-    [skip] = ledger(context, "poisoned")
-    assert isinstance(skip, Skip)
-    assert (skip.reason, skip.from_) == ("error", START + MINUTE)
-    assert skip.until > START + 3 * MINUTE
-
-
-@pytest.mark.parametrize("context", ["sqlite"], indirect=True)
-def test_b19_a_row_that_no_date_matches_goes_to_error_and_the_healthy_one_runs(
-    new_dispatcher: NewDispatcher, context: Context, clock: ManualClock
-) -> None:
-    """The input of the case: the row is put straight into the database, behind the back of every check."""
-    assert isinstance(context.store, SqlStore)
-    clock.set(datetime(2025, 6, 10, 10, 2, tzinfo=UTC))
-    save(context, "healthy", "*/5 * * * *")
-    save(context, "poisoned", "*/5 * * * *")
-    with context.store._database.writing() as connection:
-        changed = connection.exec_driver_sql(
-            "UPDATE versions SET definition = replace(definition, '*/5 * * * *', '0 0 30 2 *')"
-            " WHERE schedule_id = 'poisoned'"
-        )
-        assert changed.rowcount == 1
-    dispatcher = new_dispatcher("a")
-    for minute in range(2, 12):
-        work_off(dispatcher, datetime(2025, 6, 10, 10, minute, tzinfo=UTC))
-    ten = datetime(2025, 6, 10, 10, tzinfo=UTC)
-    assert run_instants(context, "healthy") == [ten + 5 * MINUTE, ten + 10 * MINUTE]
-    assert show_schedule(context, "poisoned")["status"] == "error"
 
 
 @pytest.mark.parametrize(
@@ -362,16 +186,6 @@ def test_b33_after_a_night_off_the_ledger_says_what_became_of_every_minute(
     assert expected_skips == skips(context, "report")
     work_off(dispatcher, datetime(2025, 6, 10, 6, 1, 30, tzinfo=UTC))
     assert run_instants(context, "report")[-1] == datetime(2025, 6, 10, 6, 1, tzinfo=UTC)
-
-
-def test_upcoming_names_nothing_again_after_the_clock_was_set_back(
-    context: Context, new_dispatcher: NewDispatcher, clock: ManualClock
-) -> None:
-    save(context, "report", "* * * * *")
-    work_off(new_dispatcher("a"), START + 30 * MINUTE)
-    clock.leap(-20 * MINUTE)
-    [first, *_] = list_upcoming(context, "report", count=2)["occurrences"]  # type: ignore[misc]
-    assert first["scheduled_at"] == "2025-06-10T08:31:00Z"
 
 
 def test_checkpoints_tell_how_far_a_partition_has_admitted_everything(

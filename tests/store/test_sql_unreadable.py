@@ -143,7 +143,7 @@ def test_a_job_that_makes_no_sense_stops_only_its_schedules(store: SqlStore, pat
         ("DELETE FROM versions WHERE schedule_id = 'bad'", "version 1 does not exist"),
         (
             "INSERT INTO jobs SELECT 'bad', replace(spec, 'PT30S', 'P2500000D'), 0, 0 FROM jobs",
-            "date value out of range",
+            "longer than ten years",
         ),
         (
             "UPDATE runs SET available_at = 7, offset_seconds = 90000 WHERE schedule_id = 'bad'",

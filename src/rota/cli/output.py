@@ -11,8 +11,7 @@ NOTHING = "-"
 
 def write_json(document: object) -> None:
     """The wire form as one document. Outside of UTF-8 the text is escaped, which JSON readers do not notice."""
-    is_unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-    sys.stdout.write(json.dumps(document, ensure_ascii=not is_unicode, indent=2) + "\n")
+    sys.stdout.write(json.dumps(document, ensure_ascii=not _is_unicode(), indent=2) + "\n")
 
 
 def write_line(text: str) -> None:
@@ -25,7 +24,8 @@ def write_table(columns: Sequence[Column | str], rows: Iterable[Sequence[object]
     """A header and a row for each entry; None is shown as `-`. A column that is a mere name is never cut."""
     described = [Column(name=column) if isinstance(column, str) else column for column in columns]
     texts = [[_text(cell) for cell in row] for row in rows]
-    _write_lines(table_lines(described, texts, width=terminal_width()))
+    head, *rest = table_lines(described, texts, width=terminal_width())
+    _write_lines([head, rest[0] if _is_unicode() else "-" * len(rest[0]), *rest[1:]])
 
 
 def write_facts(facts: Iterable[tuple[str, object]]) -> None:
@@ -60,6 +60,10 @@ def shown_labels(labels: object) -> str:
 def _text(cell: object) -> str:
     shown = NOTHING if cell is None else str(cell)
     return "\n".join(as_one_line(line) for line in shown.split("\n"))
+
+
+def _is_unicode() -> bool:
+    return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
 
 
 def _write_lines(lines: Iterable[str]) -> None:

@@ -49,9 +49,9 @@ def write_schedules(page: Wire, *, zones: Zones) -> None:
             "ID",
             "STATUS",
             Column(name="JOB", leave_out=3),
-            Column(name="RULE", narrow=Narrow.CUT),
+            Column(name="RULE", narrow=Narrow.CUT, leave_out=4),
             Column(name="TIMEZONE", leave_out=2),
-            Column(name="NEXT DUE", leave_out=4),
+            Column(name="NEXT DUE", leave_out=5),
             Column(name="NEXT DUE IN UTC", leave_out=1),
         ],
         [

@@ -1,7 +1,7 @@
 """From the words of the wire form, in which requests are judged, to those of whoever typed a command.
 
-Two tables and nothing else: which option a field is given by, and how the few sentences that name wire forms read on the
-command line. What was read from a file keeps the words of the wire form, for it is written in them.
+Two tables and nothing else: which option a field is given by, and how the few sentences that name wire forms read on
+the command line. What was read from a file keeps the words of the wire form, for it is written in them.
 """
 
 from collections.abc import Iterator
@@ -114,8 +114,10 @@ def in_options(error: FieldError) -> FieldError:
 
 
 def beside_file(error: FieldError) -> FieldError:
-    """The same, for a command whose object was read from a file."""
-    return FieldError(OPTIONS_BESIDE_A_FILE.get(error.field, error.field), error.message)
+    """The same, for a command whose object was read from a file: what to do is told in commands there too."""
+    if error.field in OPTIONS_BESIDE_A_FILE:
+        return in_options(error)
+    return FieldError(error.field, in_options(error).message if error.field == "job" else error.message)
 
 
 def option_of(field: str) -> str:

@@ -1,0 +1,136 @@
+"""Schedules that cannot be read, planned or computed here stop only themselves (I12)."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from rota.domain.admission import Skip
+from rota.domain.cadence import Cadence
+from rota.domain.errors import ZoneRulesDiffer
+from rota.domain.identity import ScheduleId
+from rota.domain.schedule import Version
+from rota.service.context import Context
+from rota.service.schedules import end_schedule, resume_schedule, show_schedule
+from rota.store.sql import SqlStore
+from rota.testing.clock import ManualClock
+from tests.dispatch.conftest import (
+    START,
+    NewDispatcher,
+    ledger,
+    run_instants,
+    save,
+    skips,
+    work_off,
+)
+
+MINUTE = timedelta(minutes=1)
+SECOND = timedelta(seconds=1)
+NINE = datetime(2025, 6, 10, 9, tzinfo=UTC)
+
+
+def test_b19_a_poisoned_schedule_goes_to_error_alone(
+    context: Context, new_dispatcher: NewDispatcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A definition that raises when it is computed; the store's tests put a broken row into the database."""
+    save(context, "healthy", "*/5 * * * *")
+    save(context, "poisoned", "*/5 * * * *", timezone="Europe/Paris")
+    of_version = context.cadences.of_version
+
+    def fail_for_poisoned(version):  # type: ignore[no-untyped-def]
+        if version.schedule_id == "poisoned":
+            raise ZeroDivisionError("a rule that divides by nothing")
+        return of_version(version)
+
+    monkeypatch.setattr(context.cadences, "of_version", fail_for_poisoned)
+    dispatcher = new_dispatcher("a")
+    for minute in range(11):
+        work_off(dispatcher, START + minute * MINUTE)
+
+    assert run_instants(context, "healthy") == [START + 5 * MINUTE, START + 10 * MINUTE]
+    shown = show_schedule(context, "poisoned")
+    assert (shown["status"], shown["status_reason"]) == (
+        "error",
+        "ZeroDivisionError: a rule that divides by nothing",
+    )
+    assert context.store.list_audit(ScheduleId("poisoned"), limit=1)[0].action == "schedule.error"
+
+    monkeypatch.undo()
+    clock = context.clock
+    assert isinstance(clock, ManualClock)
+    clock.set(START + 12 * MINUTE)
+    resume_schedule(context, "poisoned")
+    work_off(dispatcher, START + 15 * MINUTE)
+    assert run_instants(context, "poisoned") == [START + 15 * MINUTE]
+    assert skips(context, "poisoned") == [("error", 2)], "08:05, at which it was found, and 08:10"
+
+
+def test_schedules_of_a_zone_with_other_rules_are_left_alone_and_keep_nobodys_place(
+    context: Context, new_dispatcher: NewDispatcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(12):
+        save(context, f"elsewhere-{number}", "* * * * *", timezone="Europe/Paris")
+    save(context, "healthy", "*/5 * * * *")
+    of_version = context.cadences.of_version
+
+    def refuse_paris(version: Version) -> Cadence:
+        if version.definition.timezone == "Europe/Paris":
+            raise ZoneRulesDiffer("The rules of Europe/Paris differ.")
+        return of_version(version)
+
+    monkeypatch.setattr(context.cadences, "of_version", refuse_paris)
+    dispatcher = new_dispatcher("a", page=1)
+    for minute in range(11):
+        work_off(dispatcher, START + minute * MINUTE)
+    assert run_instants(context, "healthy") == [START + 5 * MINUTE, START + 10 * MINUTE]
+    assert dispatcher.step(START + 10 * MINUTE).wake_at == START + 10 * MINUTE + SECOND, "no busy loop"
+    assert show_schedule(context, "elsewhere-0")["status"] == "active"
+
+    monkeypatch.undo()
+    work_off(new_dispatcher("updated"), START + 11 * MINUTE)
+    assert run_instants(context, "elsewhere-0") == [START + 10 * MINUTE, START + 11 * MINUTE], "within grace"
+
+
+def test_what_an_ended_schedule_owed_and_can_no_longer_be_named_is_recorded(
+    context: Context, new_dispatcher: NewDispatcher, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(context, "poisoned", "* * * * *")
+
+    def fail(_version: Version) -> Cadence:
+        raise ZeroDivisionError("a rule that divides by nothing")
+
+    monkeypatch.setattr(context.cadences, "of_version", fail)
+    dispatcher = new_dispatcher("a")
+    work_off(dispatcher, START + 3 * MINUTE)
+    assert show_schedule(context, "poisoned")["status"] == "error"
+    end_schedule(context, "poisoned")
+    work_off(dispatcher, START + 4 * MINUTE)
+
+    shown = show_schedule(context, "poisoned")
+    assert (shown["status"], shown["status_reason"], shown["next_due"]) == ("ended", "deleted", None)
+    [skip] = ledger(context, "poisoned")
+    assert isinstance(skip, Skip)
+    assert (skip.reason, skip.from_) == ("error", START + MINUTE)
+    assert skip.until > START + 3 * MINUTE
+
+
+@pytest.mark.parametrize("context", ["sqlite"], indirect=True)
+def test_b19_a_row_that_no_date_matches_goes_to_error_and_the_healthy_one_runs(
+    new_dispatcher: NewDispatcher, context: Context, clock: ManualClock
+) -> None:
+    """The input of the case: the row is put straight into the database, behind the back of every check."""
+    assert isinstance(context.store, SqlStore)
+    clock.set(datetime(2025, 6, 10, 10, 2, tzinfo=UTC))
+    save(context, "healthy", "*/5 * * * *")
+    save(context, "poisoned", "*/5 * * * *")
+    with context.store._database.writing() as connection:
+        changed = connection.exec_driver_sql(
+            "UPDATE versions SET definition = replace(definition, '*/5 * * * *', '0 0 30 2 *')"
+            " WHERE schedule_id = 'poisoned'"
+        )
+        assert changed.rowcount == 1
+    dispatcher = new_dispatcher("a")
+    for minute in range(2, 12):
+        work_off(dispatcher, datetime(2025, 6, 10, 10, minute, tzinfo=UTC))
+    ten = datetime(2025, 6, 10, 10, tzinfo=UTC)
+    assert run_instants(context, "healthy") == [ten + 5 * MINUTE, ten + 10 * MINUTE]
+    assert show_schedule(context, "poisoned")["status"] == "error"
