@@ -89,6 +89,22 @@ def test_b40_a_stale_holder_changes_nothing_and_stops_owning_at_once(
     assert run_instants(context, "report") == [NINE]
 
 
+def test_the_partitions_of_a_dead_dispatcher_are_taken_when_its_lease_ends(
+    context: Context, new_dispatcher: NewDispatcher
+) -> None:
+    save(context, "report", "* * * * *")
+    work_off(new_dispatcher("dead"), START)
+    successor = new_dispatcher("successor")
+    started_at = START + timedelta(seconds=6)
+    work_off(successor, started_at)
+    assert not successor._leases.held(started_at)
+    work_off(successor, started_at + LEASE / 3)
+    work_off(successor, START + LEASE - SECOND)
+    assert not successor._leases.held(START + LEASE - SECOND)
+    work_off(successor, START + LEASE)
+    assert len(successor._leases.held(START + LEASE)) == 4
+
+
 def test_a_lease_is_not_trusted_to_its_end(context: Context, new_dispatcher: NewDispatcher) -> None:
     dispatcher = new_dispatcher("a")
     dispatcher.step(START)

@@ -46,7 +46,16 @@ class Leases:
             log.info("lease.acquire", partitions=len(taken), owner=self.owner)
         self._fences = {fence.partition: fence for fence in [*held, *taken]}
         self._trusted_until = now + self._ttl * TRUST
-        self._renew_at = now + self._ttl / RENEWALS_PER_LEASE
+        self._renew_at = min([now + self._ttl / RENEWALS_PER_LEASE, *self._expiries_of_others(now)])
+
+    def _expiries_of_others(self, now: datetime) -> list[datetime]:
+        """When the leases end that others hold: if one of them is dead, its partitions wait for nothing but that."""
+        states = self._store.list_partitions()
+        return [
+            state.expires_at
+            for state in states
+            if state.partition not in self._fences and state.expires_at is not None and state.expires_at > now
+        ]
 
     def held(self, now: datetime) -> dict[int, Fence]:
         """The fences that may be used at `now`; none where the last renewal is too long ago."""
