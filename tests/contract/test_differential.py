@@ -12,7 +12,7 @@ from rota.domain.run import RunState
 from rota.domain.schedule import ScheduleStatus
 from rota.store.memory import MemoryStore
 from rota.store.port import ClockReading, LedgerKey, RunFilter, ScheduleFilter, Store
-from tests.contract.builders import HOUR, MINUTE, SECOND
+from tests.contract.builders import HOUR, MINUTE, SECOND, idempotency_record
 from tests.contract.conftest import OpenStore
 from tests.contract.life import IDS, JOBS, KEYS, PARTITIONS, Life
 from tests.contract.twins import Twins, methods_that_succeeded
@@ -24,6 +24,7 @@ WITHOUT_EFFECT = {"ping", "close"}
 EVERY_OUTCOME = {
     "commit_creation": {"created", "id_taken", "key_taken"},
     "commit_status_change": {"True", "False"},
+    "commit_idempotency": {"True", "False"},
     "commit_admissions": {"admitted", "stale", "fenced", "pruned", "key_used"},
     "commit_openings": {"OpenedAttempt", "None"},
     "commit_heartbeats": {"current", "cancel_requested", "stale"},
@@ -48,6 +49,10 @@ def write_settings(life: Life) -> None:
     reading = ClockReading(wall=now, boot_seconds=random.random(), boot_id="boot-1")
     both.commit_job(job, now=now)
     both.commit_clock_reading(reading)
+    record = idempotency_record(
+        f"kept-{random.randrange(3)}", expires_at=now + random.choice([1, 30]) * SECOND
+    )
+    both.commit_idempotency(record, now=now)
 
 
 def read_schedules(life: Life) -> None:

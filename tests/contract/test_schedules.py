@@ -272,3 +272,13 @@ def test_an_audit_event_is_read_back_whole(store: Store) -> None:
     create(store, replace(new_schedule("b"), event=bare))
     assert store.list_audit(full.schedule_id, limit=1) == [full]
     assert store.list_audit(bare.schedule_id, limit=1) == [bare]
+
+
+def test_a_record_without_a_schedule_is_kept_where_its_key_is_free(store: Store) -> None:
+    record = idempotency_record(expires_at=MADE_AT + HOUR)
+    assert store.commit_idempotency(record, now=MADE_AT)
+    other = idempotency_record(digest="another body", expires_at=MADE_AT + DAY)
+    assert not store.commit_idempotency(other, now=MADE_AT)
+    assert store.get_idempotency("order-1", now=MADE_AT) == record
+    assert store.commit_idempotency(other, now=MADE_AT + HOUR), "the first has expired"
+    assert store.get_idempotency("order-1", now=MADE_AT + HOUR) == other

@@ -146,6 +146,15 @@ def test_a_key_answers_again_for_a_day_and_refuses_another_body(context: Context
     assert create_schedule(context, body(id=None), idempotency_key="order-1").schedule_id != first.schedule_id
 
 
+def test_a_key_belongs_to_the_first_body_that_it_came_with(context: Context) -> None:
+    create_schedule(context, body())
+    found = create_schedule(context, body(), idempotency_key="order-1")
+    assert not found.created
+    assert create_schedule(context, body(), idempotency_key="order-1") == found
+    with pytest.raises(KeyReused):
+        create_schedule(context, body(id="report-8"), idempotency_key="order-1")
+
+
 def test_an_id_that_is_made_is_ordered_by_time(context: Context) -> None:
     made = [create_schedule(context, body(id=None, params={"n": n})).schedule_id for n in range(3)]
     assert made == sorted(made)

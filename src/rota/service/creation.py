@@ -14,7 +14,7 @@ from rota.domain.json_text import JsonText, encode_json, load_json
 from rota.domain.schedule import Definition, Schedule, ScheduleStatus
 from rota.ids import new_schedule_id
 from rota.service.context import NOBODY, Actor, Context
-from rota.service.representation import Wire, in_shown_order, schedule_to_wire
+from rota.service.representation import in_shown_order, schedule_to_wire
 from rota.service.schedules import record_to_wire
 from rota.service.versions import resolve_first_version
 from rota.store.port import Creation, IdempotencyRecord, NewSchedule, ScheduleRecord
@@ -60,16 +60,16 @@ def create_schedule(
     request = _parse_request(context, body, digest=digest, now=now)
     existing = None if request.named is None else _existing_same(context, request.named, digest)
     if existing is not None:
-        return existing
+        return _keep_answer(context, existing, idempotency_key, digest, now=now)
     while True:
         schedule_id = request.named or new_schedule_id()
         record, new = _new_schedule(context, request, schedule_id=schedule_id, now=now, actor=actor)
-        text = encode_json(schedule_to_wire(record, request.job))
+        text = encode_json({"created": True, "body": schedule_to_wire(record, request.job)})
         if idempotency_key is not None:
             new = replace(new, idempotency=_idempotency(idempotency_key, digest, text, now=now))
         match context.store.commit_creation(new, now=now):
             case Creation.CREATED:
-                return CreatedSchedule(schedule_id=schedule_id, created=True, body=_answer_of(text))
+                return _answer_of(text)
             case Creation.KEY_TAKEN:
                 replayed = _replay(context, idempotency_key or "", digest, now=now)
                 if replayed is not None:
@@ -77,7 +77,19 @@ def create_schedule(
             case Creation.ID_TAKEN:
                 existing = _existing_same(context, schedule_id, digest)
                 if existing is not None:
-                    return existing
+                    return _keep_answer(context, existing, idempotency_key, digest, now=now)
+
+
+def _keep_answer(
+    context: Context, found: CreatedSchedule, key: str | None, digest: str, *, now: datetime
+) -> CreatedSchedule:
+    """A key belongs to the first body that it came with, also where that body's schedule was there already."""
+    if key is None:
+        return found
+    answer = encode_json({"created": False, "body": found.body})
+    if context.store.commit_idempotency(_idempotency(key, digest, answer, now=now), now=now):
+        return found
+    return _replay(context, key, digest, now=now) or found
 
 
 def _check_idempotency_key(key: str) -> None:
@@ -92,13 +104,14 @@ def _replay(context: Context, key: str, digest: str, *, now: datetime) -> Create
         return None
     if record.request_digest != digest:
         raise KeyReused(f"The Idempotency-Key {key!r} was used with another body; choose a new key.")
-    answer = _answer_of(record.answer)
-    return CreatedSchedule(schedule_id=ScheduleId(str(answer["id"])), created=True, body=answer)
+    return _answer_of(record.answer)
 
 
-def _answer_of(text: JsonText) -> Wire:
+def _answer_of(text: JsonText) -> CreatedSchedule:
     """An answer from its canonical text, at creation as at a replay: both are then the same bytes."""
-    return in_shown_order(load_json(text))
+    answer = load_json(text)
+    body = in_shown_order(answer["body"])
+    return CreatedSchedule(schedule_id=ScheduleId(str(body["id"])), created=answer["created"], body=body)
 
 
 def _existing_same(context: Context, schedule_id: ScheduleId, digest: str) -> CreatedSchedule | None:

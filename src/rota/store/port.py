@@ -31,8 +31,6 @@ class TooManyElements(RotaError):
 
 
 # --- schedules: what the use cases need -----------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdempotencyRecord:
     """An answer kept for a repeated request: committed with the effect it tells of, forgotten after `expires_at`."""
@@ -109,6 +107,9 @@ class ScheduleStore(Protocol):
     def get_idempotency(self, key: str, *, now: datetime) -> IdempotencyRecord | None:
         """The record of a key that has not expired at `now`."""
 
+    def commit_idempotency(self, record: IdempotencyRecord, *, now: datetime) -> bool:
+        """For a request that found its effect done already. False: the key is in use; nothing was written."""
+
     def get_schedule(self, schedule_id: ScheduleId) -> ScheduleRecord | None:
         """Raises `UnreadableRow` where its rows make no sense."""
 
@@ -123,8 +124,6 @@ class ScheduleStore(Protocol):
 
 
 # --- runs: what the use cases and pages about runs need --------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFilter:
     schedule_id: ScheduleId | None = None
@@ -194,8 +193,6 @@ def lease_has_ended(expires_at: datetime, *, now: datetime, longest: timedelta) 
 
 
 # --- dispatch: what holders of partitions need -----------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fence:
     """What every write of a dispatcher names (I6): a partition, and the epoch under which it was acquired."""
@@ -299,8 +296,6 @@ class DispatchStore(Protocol):
 
 
 # --- work: what workers need -----------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
     """A delivery intent: the outbox row of a run's next attempt. A copy of it opens nothing that is open already."""
@@ -367,8 +362,6 @@ class WorkStore(Protocol):
 
 
 # --- the service itself ----------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClockReading:
     """The last clock reading that was accepted, so that a restart can tell a leap from a long sleep."""

@@ -70,6 +70,13 @@ class MemorySchedules(Tables):
             self._write_audit(change.event)
             return True
 
+    def commit_idempotency(self, record: IdempotencyRecord, *, now: datetime) -> bool:
+        with self._lock:
+            if self._live_idempotency(record.key, now=now) is not None:
+                return False
+            self._idempotency[record.key] = record
+            return True
+
     def get_idempotency(self, key: str, *, now: datetime) -> IdempotencyRecord | None:
         with self._lock:
             return self._live_idempotency(key, now=now)

@@ -102,6 +102,13 @@ class SqlSchedules(Part):
             _write_history(connection, change)
             return True
 
+    def commit_idempotency(self, record: IdempotencyRecord, *, now: datetime) -> bool:
+        with self._database.writing() as connection:
+            if _read_idempotency(connection, record.key, now=now) is not None:
+                return False
+            _write_idempotency(connection, record)
+            return True
+
     def get_idempotency(self, key: str, *, now: datetime) -> IdempotencyRecord | None:
         with self._database.reading() as connection:
             return _read_idempotency(connection, key, now=now)
@@ -153,11 +160,15 @@ def write_audit(connection: Connection, event: AuditEvent) -> None:
     _WRITE_AUDIT.execute(connection, [rows.audit_values(event)])
 
 
+def _write_idempotency(connection: Connection, record: IdempotencyRecord) -> None:
+    # Where there is a record of that key, it has expired.
+    connection.execute(delete(idempotency).where(idempotency.c.key == record.key))
+    _WRITE_IDEMPOTENCY.execute(connection, [rows.idempotency_values(record)])
+
+
 def _write_creation(connection: Connection, new: NewSchedule) -> None:
     if new.idempotency is not None:
-        # Where there is a record of that key, it has expired.
-        connection.execute(delete(idempotency).where(idempotency.c.key == new.idempotency.key))
-        _WRITE_IDEMPOTENCY.execute(connection, [rows.idempotency_values(new.idempotency)])
+        _write_idempotency(connection, new.idempotency)
     _WRITE_SCHEDULE.execute(connection, [rows.schedule_values(new.schedule)])
     _WRITE_VERSION.execute(connection, [rows.version_values(new.version)])
     same_cadence = select(cadences.c.id).where(cadences.c.id == new.cadence.cadence_id)
