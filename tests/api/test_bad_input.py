@@ -118,6 +118,20 @@ def test_a_refusal_says_what_to_do(client: TestClient, case: str, advice: str) -
     assert advice in str(body_of(refused, status=400)["detail"])
 
 
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        (b'{"params": {"a": {"b": "\\u0000"}}}', "params.a.b"),
+        (b'{"params": {"\\u0000": 1}}', "params"),
+        (b'{"id": "p\\u0000"}', "id"),
+        (b'{"params": {"a": ' + b"[" * 40 + b"]" * 40 + b"}}", "params.a"),
+        (b'{"labels": {"n": 9007199254740993}}', "labels.n"),
+    ],
+)
+def test_a_malformed_member_is_named(client: TestClient, body: bytes, field: str) -> None:
+    assert fields_of(client.post("/schedules", content=body, headers=JSON), status=400) == [field]
+
+
 def test_a_long_body_is_told_to_keep_its_data_elsewhere(client: TestClient) -> None:
     refused = client.post("/schedules", content=b" " * (BODY_BYTES_MAX + 1), headers=JSON)
     assert "send its address" in str(body_of(refused, status=413)["detail"])

@@ -3,8 +3,10 @@
 from datetime import UTC, datetime, timedelta
 from typing import cast
 
+from rota.domain.identity import ScheduleId
 from rota.service.context import Context
 from rota.service.occurrences import list_upcoming
+from rota.service.schedules import end_schedule
 from rota.testing.clock import ManualClock
 from tests.dispatch.conftest import (
     START,
@@ -91,3 +93,16 @@ def test_upcoming_names_nothing_again_after_the_clock_was_set_back(
     clock.leap(-20 * MINUTE)
     upcoming = cast("list[dict[str, object]]", list_upcoming(context, "report", count=2)["occurrences"])
     assert [entry["scheduled_at"] for entry in upcoming] == ["2025-06-10T08:31:00Z", "2025-06-10T08:32:00Z"]
+
+
+def test_an_end_under_a_clock_that_was_set_back_leaves_runs_in_their_versions_window(
+    context: Context, new_dispatcher: NewDispatcher, clock: ManualClock
+) -> None:
+    save(context, "report", "* * * * *")
+    work_off(new_dispatcher("a"), START + 30 * MINUTE)
+    clock.leap(-20 * MINUTE)
+    end_schedule(context, "report")
+    record = context.store.get_schedule(ScheduleId("report"))
+    assert record is not None
+    assert record.version.effective_until == START + 30 * MINUTE + SECOND
+    assert record.schedule.cursor.due_at is None

@@ -82,8 +82,8 @@ def test_every_bad_field_is_told_at_once() -> None:
         ({"overdue": {"policy": "latest_only", "grace": 60}}, "overdue.grace"),
         ({"overdue": {"policy": "catch_up_all", "grace": "PT1M"}}, "overdue.grace"),
         ({"params": [1]}, "params"),
-        ({"params": {"a": float("nan")}}, "params"),
-        ({"params": {"a": "\x00"}}, "params"),
+        ({"params": {"a": float("nan")}}, "params.a"),
+        ({"params": {"a": [1, {"b": "\x00"}]}}, "params.a.1.b"),
         ({"starts_at": 1}, "starts_at"),
         ({"starts_at": "2026-01-10T09:00:00.5Z"}, "starts_at"),
         ({"starts_at": "2026-01-10T09:00:00Z", "ends_at": "2026-01-10T09:00:00Z"}, "ends_at"),
@@ -122,7 +122,7 @@ def test_labels_are_a_flat_object_of_strings() -> None:
         ({"a": ""}, "labels.a"),
         ({"a=b": "c"}, "labels.a=b"),
         ({"": "c"}, "labels."),
-        ({"a": "\x00"}, "labels"),
+        ({"a": "\x00"}, "labels.a"),
     ],
 )
 def test_labels_that_are_none_are_refused(labels: object, expected: str) -> None:

@@ -85,6 +85,25 @@ def test_a_text_over_its_limit_is_too_large_and_one_at_it_is_not() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"params": {"a": {"b": "\\u0000"}}}', "params.a.b"),
+        ('{"params": [1, [2, "\\ud800"]]}', "params.1.1"),
+        ('{"params": {"\\u0000": 1}}', "params"),
+        ('{"id": "p\\u0000"}', "id"),
+        ('{"n": 9007199254740993}', "n"),
+        ('{"n": 1e999}', "n"),
+        ('{"params": {"a": ' + nested(40) + "}}", "params.a"),
+        ('"\\u0000"', None),
+    ],
+)
+def test_what_is_not_kept_is_told_with_its_path(text: str, expected: str | None) -> None:
+    with pytest.raises(MalformedBody) as caught:
+        decode_json(text, bytes_max=10_000)
+    assert caught.value.field == expected
+
+
+@pytest.mark.parametrize(
     "value", [float("nan"), float("inf"), {1: "a"}, object(), {"a": {1, 2}}, "\x00", b"bytes"]
 )
 def test_a_value_that_is_not_json_is_not_stored(value: object) -> None:

@@ -33,6 +33,7 @@ from tests.contract.builders import (
     SECOND,
     admission,
     definition,
+    failure,
     new_schedule,
     run_at,
     skip_at,
@@ -183,6 +184,30 @@ def assert_failed(store: SqlStore, run: Run, *, problem: str) -> None:
     assert problem in str(detail.run.error)
     assert detail.attempts == ()
     assert store.read_next_delivery_time([run.job]) is None
+
+
+@pytest.mark.parametrize("state", ["failed", "cancelled", "succeeded"])
+def test_a_delivery_that_nobody_can_open_is_taken_away_and_keeps_nobodys_place(
+    store: SqlStore, path: Path, state: str
+) -> None:
+    queue_run(store, BAD)
+    queue_run(store, GOOD)
+    execute(path, "UPDATE runs SET state = ? WHERE schedule_id = 'bad'", [state])
+    [dead] = store.read_deliveries(["sales_report"], now=NINE, limit=1)
+    assert store.commit_openings("w", [dead], now=NINE) == [None]
+    [waiting] = store.read_deliveries(["sales_report"], now=NINE, limit=1)
+    assert waiting.run_id.startswith(GOOD)
+
+
+def test_a_copy_of_an_older_delivery_takes_nothing_away(store: SqlStore) -> None:
+    run = queue_run(store, GOOD)
+    [first] = store.read_deliveries(["sales_report"], now=NINE, limit=1)
+    assert store.commit_openings("w", [first], now=NINE) != [None]
+    assert store.commit_settlements([failure(run.run_id, at=NINE, retry_at=NINE)]) == [True]
+    [second] = store.read_deliveries(["sales_report"], now=NINE, limit=1)
+    assert (second.attempt, second.available_at) == (2, first.available_at)
+    assert store.commit_openings("w", [first], now=NINE) == [None]
+    assert store.read_deliveries(["sales_report"], now=NINE, limit=1) == [second]
 
 
 def test_a_lost_attempt_whose_job_makes_no_sense_is_lost_by_the_defaults(store: SqlStore, path: Path) -> None:

@@ -154,7 +154,7 @@ def _field_errors(error: Exception) -> Sequence[FieldError]:
             return (FieldError(error.part, error.problem),)
         case KeyReused():
             return (FieldError("Idempotency-Key", str(error)),)
-        case TooLarge(field=str(field)) | Conflict(field=str(field)):
+        case TooLarge(field=str(field)) | Conflict(field=str(field)) | MalformedBody(field=str(field)):
             return (FieldError(field, str(error)),)
         case _:
             return ()

@@ -33,14 +33,14 @@ def stopped_by_signals(stop: threading.Event) -> Iterator[None]:
         if is_stopping:
             os._exit(128 + number)
         is_stopping = True
-        os.write(writing, b".")
+        os.write(writing, bytes([number]))
 
     def watch() -> None:
-        is_asked = bool(os.read(reading, 1))
+        asked_by = os.read(reading, 1)
         # Before anything that could fail: a log that nobody reads any more must not keep the process alive.
         stop.set()
-        if is_asked:
-            log.info("process.stopping")
+        if asked_by:
+            log.info("process.stopping", signal=signal.Signals(asked_by[0]).name)
 
     watcher = threading.Thread(target=watch, name="rota-signals", daemon=True)
     watcher.start()

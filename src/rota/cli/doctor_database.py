@@ -146,13 +146,15 @@ def _check_overdue(context: Context, *, now: datetime) -> Check:
     earliest = min(due_times.values(), default=None)
     if earliest is None:
         return fine("overdue", "nothing is waiting to fall due")
+    if earliest > now:
+        return fine("overdue", f"nothing; the next occurrence is due at {format_instant(earliest)}")
     if now - earliest > LATE:
         return warning(
             "overdue",
             f"What is due first, since {format_instant(earliest)}, has waited {_shown(now - earliest)}.",
             remedy="See that a dispatcher runs and keeps up; its log says what stops it.",
         )
-    return fine("overdue", f"nothing; the next occurrence is due at {format_instant(earliest)}")
+    return fine("overdue", f"due since {format_instant(earliest)}, which is within what is normal")
 
 
 def _check_errors(context: Context) -> Check:

@@ -78,6 +78,7 @@ def _plan(due: DueSchedule, cadences: Cadences, *, now: datetime) -> Admission |
             status=schedule.status,
             cursor=schedule.cursor,
             problem=problem_of(error),
+            window_until=version.effective_until,
         )
 
 

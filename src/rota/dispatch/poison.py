@@ -43,7 +43,9 @@ def abandonment_of(row: Unreadable, *, now: datetime) -> Admission:
             schedule_id=row.schedule_id,
             version=cursor.version,
             from_=cursor.scheduled_at,
-            until=max(now.replace(microsecond=0), cursor.scheduled_at) + timedelta(seconds=1),
+            until=max(
+                row.window_until or now.replace(microsecond=0), cursor.scheduled_at + timedelta(seconds=1)
+            ),
             count=1,
             reason="error",
             note=f"At least this one: the others until the end could not be named. {row.problem}",

@@ -60,7 +60,7 @@ class FieldErrors:
         except InvalidExpression as error:
             self.add(field, error.problem)
         except (MalformedBody, TooLarge) as error:
-            self.add(field, str(error))
+            self.add(f"{field}.{error.field}" if error.field else field, str(error))
         return None
 
     def refuse_unknown(self, value: Mapping[str, object], known: frozenset[str], *, prefix: str = "") -> None:

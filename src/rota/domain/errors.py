@@ -48,7 +48,14 @@ class InvalidExpression(RotaError):
 
 
 class MalformedBody(RotaError):
-    """The text is not JSON, or holds what Rota never stores (NaN, integers beyond 2^53, NUL, lone surrogates)."""
+    """The text is not JSON, or holds what Rota never stores (NaN, integers beyond 2^53, NUL, lone surrogates).
+
+    `field` is the dotted path of the member, where it is known.
+    """
+
+    def __init__(self, message: str, *, field: str | None = None) -> None:
+        super().__init__(message)
+        self.field = field or None
 
 
 class TooLarge(RotaError):

@@ -61,41 +61,51 @@ def encode_json(value: Any, *, bytes_max: int | None = None) -> JsonText:
     return JsonText(text)
 
 
-def check_storable(value: Any, *, depth: int = 0) -> None:
-    """Raises `MalformedBody` naming the first thing in `value` that not every store can keep."""
+def check_storable(value: Any, *, depth: int = 0, path: str = "") -> None:
+    """Raises `MalformedBody` for the first thing in `value` that not every store can keep, with its dotted path."""
     if depth > DEPTH_MAX:
-        raise MalformedBody(TOO_DEEP)
+        raise MalformedBody(TOO_DEEP, field=_shortened(path))
     match value:
         case str():
-            _check_text(value)
+            _check_text(value, path)
         case dict():
             for key, member in value.items():
                 if not isinstance(key, str):
-                    raise MalformedBody(f"A JSON object's keys are strings, not {type(key).__name__}.")
-                _check_text(key)
-                check_storable(member, depth=depth + 1)
+                    raise MalformedBody(
+                        f"An object's keys are strings, not {type(key).__name__}.", field=path
+                    )
+                _check_text(key, path)
+                check_storable(member, depth=depth + 1, path=f"{path}.{key}" if path else key)
         case list() | tuple():
-            for member in value:
-                check_storable(member, depth=depth + 1)
+            for number, member in enumerate(value):
+                check_storable(member, depth=depth + 1, path=f"{path}.{number}" if path else str(number))
         case float() if not math.isfinite(value):
-            raise MalformedBody("NaN and infinities are not JSON; leave the member out or send null.")
+            problem = "NaN and infinities are not JSON; leave the member out or send null."
+            raise MalformedBody(problem, field=path)
         case int() if abs(value) > INTEGER_MAX:
-            raise MalformedBody(
-                "An integer beyond 2^53 is not kept by every JSON reader; send it as a string."
-            )
+            problem = "An integer beyond 2^53 is not kept by every JSON reader; send it as a string."
+            raise MalformedBody(problem, field=path)
         case None | bool() | int() | float():
             return
         case _:
-            raise MalformedBody(f"A value of type {type(value).__name__} is not JSON.")
+            raise MalformedBody(f"A value of type {type(value).__name__} is not JSON.", field=path)
 
 
-def _check_text(text: str) -> None:
+def _check_text(text: str, path: str) -> None:
     if "\x00" in text:
-        raise MalformedBody("A string holds a NUL character, which PostgreSQL cannot store; remove it.")
+        raise MalformedBody(
+            "A string holds a NUL character, which not every store keeps; remove it.", field=path
+        )
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise MalformedBody("A string holds half of a surrogate pair, which is not Unicode text.") from None
+        problem = "A string holds half of a surrogate pair, which is not Unicode text; remove it."
+        raise MalformedBody(problem, field=path) from None
+
+
+def _shortened(path: str) -> str:
+    """The member at the top, where the way down is as long as it is useless."""
+    return ".".join(path.split(".")[:2])
 
 
 def _refuse_constant(name: str) -> Any:

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from rota.domain.audit import AuditAction, AuditEvent
 from rota.domain.errors import Conflict, NotFound, RotaError
 from rota.domain.identity import ScheduleId, is_schedule_id
 from rota.domain.job import Job
+from rota.domain.run import Run
 from rota.domain.schedule import Schedule, ScheduleStatus, Suspension
 from rota.service.context import NOBODY, Actor, Context
 from rota.service.representation import Wire, audit_to_wire, schedule_to_wire
@@ -115,7 +116,7 @@ def end_schedule(context: Context, schedule_id: str, *, actor: Actor = NOBODY) -
         schedule = record.schedule
         if schedule.status is ScheduleStatus.ENDED:
             return None
-        end = next_whole_second(now)
+        end = _window_end(context, schedule.schedule_id, now=now)
         owed = schedule.cursor.scheduled_at is not None and schedule.cursor.scheduled_at < end
         cursor = replace(schedule.cursor, scheduled_at=None, due_at=None)
         return replace(
@@ -127,6 +128,18 @@ def end_schedule(context: Context, schedule_id: str, *, actor: Actor = NOBODY) -
         )
 
     return _change_status(context, schedule_id, plan)
+
+
+def _window_end(context: Context, schedule_id: ScheduleId, *, now: datetime) -> datetime:
+    """The end of the last window: after now, and after every instant that has its outcome already.
+
+    The two differ under a clock that was set back: what was admitted before stays in the window of its version (I8).
+    """
+    end = next_whole_second(now)
+    for entry in context.store.list_ledger(schedule_id, before=None, limit=1):
+        decided_until = entry.scheduled_at + timedelta(seconds=1) if isinstance(entry, Run) else entry.until
+        end = max(end, decided_until)
+    return end
 
 
 def _change_status(context: Context, schedule_id: str, plan: PlanChange) -> dict[str, object]:

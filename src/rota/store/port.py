@@ -219,6 +219,8 @@ class Unreadable:
     status: ScheduleStatus
     cursor: Cursor
     problem: str
+    window_until: datetime | None = None
+    """The end of its version's window, where that can be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -64,6 +64,8 @@ class MemoryWork(Tables):
     def _open(self, worker: str, delivery: Delivery, *, now: datetime) -> OpenedAttempt | None:
         run = self._runs.get(delivery.run_id)
         if run is None or run.state is not RunState.QUEUED or run.attempt != delivery.attempt - 1:
+            if self._outbox.get(delivery.run_id) == delivery:
+                del self._outbox[delivery.run_id]
             return None
         job = self._job_or_default(run.job)
         version = self._versions.get((run.schedule_id, run.version))

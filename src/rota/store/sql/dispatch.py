@@ -87,7 +87,17 @@ def _to_due(row: RowMapping, suspended: Suspended) -> DueSchedule | Unreadable:
             status=ScheduleStatus(row["status"]),
             cursor=rows.to_cursor(row),
             problem=str(error),
+            window_until=_window_until(row),
         )
+
+
+def _window_until(row: RowMapping) -> datetime | None:
+    """The end of the version's window, where at least that can be read."""
+    try:
+        with cells.reading(f"version of schedule {row['id']}"):
+            return cells.instant_or_none(row["version_effective_until"])
+    except UnreadableRow:
+        return None
 
 
 def _to_cadence(row: RowMapping) -> CadenceRow:

@@ -51,6 +51,7 @@ def withdraw_intents(connection: Connection, queued: Sequence[Run]) -> None:
                 "key_job": run.job,
                 "key_available_at": cells.millis_or_none(run.available_at),
                 "key_run_id": run.run_id,
+                "key_attempt": run.attempt + 1,
             }
             for run in queued
         ],
@@ -58,7 +59,10 @@ def withdraw_intents(connection: Connection, queued: Sequence[Run]) -> None:
 
 
 def drop_intents(connection: Connection, delivered: Sequence[Delivery]) -> None:
-    """Takes away the rows that were delivered, by the keys that they had: a run may by now say others (I12)."""
+    """Takes away the rows that were delivered, by the keys that they had: a run may by now say others (I12).
+
+    A copy of an older delivery takes away nothing: the row of the next attempt has its own number.
+    """
     _WITHDRAW.execute(
         connection,
         [
@@ -66,6 +70,7 @@ def drop_intents(connection: Connection, delivered: Sequence[Delivery]) -> None:
                 "key_job": delivery.job,
                 "key_available_at": cells.millis(delivery.available_at),
                 "key_run_id": delivery.run_id,
+                "key_attempt": delivery.attempt,
             }
             for delivery in delivered
         ],
@@ -138,5 +143,6 @@ _WITHDRAW = Prepared(
         outbox.c.job == bindparam("key_job"),
         outbox.c.available_at == bindparam("key_available_at"),
         outbox.c.run_id == bindparam("key_run_id"),
+        outbox.c.attempt == bindparam("key_attempt"),
     )
 )

@@ -103,11 +103,16 @@ class SqlSchedules(Part):
             return True
 
     def commit_idempotency(self, record: IdempotencyRecord, *, now: datetime) -> bool:
-        with self._database.writing() as connection:
-            if _read_idempotency(connection, record.key, now=now) is not None:
-                return False
-            _write_idempotency(connection, record)
-            return True
+        try:
+            with self._database.writing() as connection:
+                if _read_idempotency(connection, record.key, now=now) is not None:
+                    return False
+                _write_idempotency(connection, record)
+                return True
+        except IntegrityError as error:
+            if not is_unique_violation(error):
+                raise
+            return False
 
     def get_idempotency(self, key: str, *, now: datetime) -> IdempotencyRecord | None:
         with self._database.reading() as connection:

@@ -35,14 +35,12 @@ class SqlWork(Part):
             answers: list[OpenedAttempt | None] = []
             started: list[tuple[OpenedAttempt, Attempt]] = []
             unreadable: list[tuple[Delivery, str]] = []
-            taken: list[Delivery] = []
             for delivery in deliveries:
                 row = waiting.get(delivery.run_id)
                 if row is None or not _waits_for(row, delivery):
                     answers.append(None)
                     continue
                 del waiting[delivery.run_id]
-                taken.append(delivery)
                 try:
                     start = _start_of(row, worker, now=now)
                 except UnreadableRow as error:
@@ -51,7 +49,8 @@ class SqlWork(Part):
                 else:
                     answers.append(start[0])
                     started.append(start)
-            drop_intents(connection, taken)
+            # Those that nobody can open any more as well: left waiting they would keep the place of others (I12).
+            drop_intents(connection, deliveries)
             _write_openings(connection, started)
             _write_failures(connection, unreadable, now=now)
             return answers
