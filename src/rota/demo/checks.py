@@ -140,6 +140,8 @@ def print_rows(store: Store, schedule: str, mailbox: Mailbox) -> None:
         for attempt in detail.attempts if detail is not None else ():
             say(f"  attempt {attempt.number}  {attempt.worker}  {attempt.outcome}  {attempt.error or ''}")
     for state in store.list_partitions():
-        say(f"partition {state.partition}  epoch {state.epoch}  owner {state.owner}")
+        say(
+            f"partition {state.partition}  epoch {state.epoch}  owner {state.owner or 'nobody (all have stopped)'}"
+        )
     for identity in mailbox.ids():
         say(f"mail      {identity}")

@@ -1,5 +1,6 @@
 """How the demonstration speaks: plain lines on standard output."""
 
+import json
 import sys
 from typing import cast
 
@@ -16,7 +17,7 @@ def say_run(run: dict[str, object]) -> None:
     say(
         f"    progress {progress.get('fraction')} ({progress.get('message')}), {lateness['admitted_ms']} ms late"
     )
-    say(f"    result {run['result']}")
+    say(f"    result {json.dumps(run['result'])}")
 
 
 def say(line: str) -> None:
