@@ -87,11 +87,6 @@ def load_zone(name: str) -> Zone:
     return pinned_zones().load(name)
 
 
-def zone_names() -> frozenset[str]:
-    """The names in the pinned package."""
-    return pinned_zones().names()
-
-
 def tzdata_release() -> str:
     """The release of the pinned package, such as `2026f`."""
     return pinned_zones().release()

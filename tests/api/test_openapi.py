@@ -15,6 +15,7 @@ from starlette.testclient import TestClient
 
 from rota.api import answer_shapes, request_shapes
 from rota.api.application import create_api
+from rota.api.bodies import REASON_FIELDS
 from rota.api.origins import LOOPBACK_HOSTS, READING
 from rota.api.request_shapes import (
     JobFields,
@@ -25,8 +26,7 @@ from rota.api.request_shapes import (
     RetryFields,
     Shape,
 )
-from rota.api.runs import CANCEL_FIELDS
-from rota.api.schedules import PAUSE_FIELDS, RESUME_FIELDS
+from rota.api.schedules import RESUME_FIELDS
 from rota.domain.job_form import JOB_FIELDS, RETRY_FIELDS
 from rota.service.context import Context
 from rota.service.creation import SCHEDULE_FIELDS
@@ -175,8 +175,7 @@ def test_the_commands_of_the_page_about_http_work_after_those_of_the_readme(cont
         (PreviewRequest, PREVIEW_FIELDS),
         (JobFields, JOB_FIELDS),
         (RetryFields, RETRY_FIELDS),
-        (Reason, PAUSE_FIELDS),
-        (Reason, CANCEL_FIELDS),
+        (Reason, REASON_FIELDS),
         (Resumption, RESUME_FIELDS),
     ],
 )

@@ -22,7 +22,7 @@ from rota.domain.zone import (
     fingerprint,
     resolve_local_time,
 )
-from rota.zones import load_zone, zone_names
+from rota.zones import load_zone, pinned_zones
 
 END_OF_2037 = 2145916800
 HOUR = timedelta(hours=1)
@@ -58,7 +58,7 @@ class CompiledZone:
 def distinct_zones() -> dict[bytes, str]:
     """Every file of the tz data once, with one of its names."""
     root = importlib.resources.files("tzdata") / "zoneinfo"
-    return {root.joinpath(*name.split("/")).read_bytes(): name for name in sorted(zone_names())}
+    return {root.joinpath(*name.split("/")).read_bytes(): name for name in sorted(pinned_zones().names())}
 
 
 def read_compiled_zone(data: bytes) -> CompiledZone:

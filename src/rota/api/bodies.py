@@ -15,6 +15,7 @@ from rota.domain.definition import FieldErrors
 from rota.domain.errors import MalformedBody, TooLarge
 from rota.domain.json_text import decode_json
 
+REASON_FIELDS = frozenset({"reason"})
 BODY_BYTES_MAX = 256 * 1024
 DISCARDED_BYTES_MAX = 16 * 1024 * 1024
 """So much of a body over the limit is read and thrown away: a client that sends before it reads gets to the answer."""
@@ -72,6 +73,15 @@ def parse_reason(errors: FieldErrors, body: Mapping[str, object]) -> str | None:
         errors.add("reason", f"Give a text of 1 to {REASON_CHARACTERS_MAX} characters, or leave it out.")
         return None
     return given
+
+
+def reason_alone(body: Mapping[str, object]) -> str | None:
+    """The reason in the body of a command that takes nothing else. Raises `InvalidRequest`."""
+    errors = FieldErrors()
+    errors.refuse_unknown(body, REASON_FIELDS)
+    reason = parse_reason(errors, body)
+    errors.raise_if_any()
+    return reason
 
 
 def parse_flag(errors: FieldErrors, body: Mapping[str, object], name: str) -> bool:

@@ -6,11 +6,10 @@ from starlette.responses import Response
 from rota.api import answer_shapes, request_shapes
 from rota.api import parameters as parameter
 from rota.api.answers import GivenContext, answer
-from rota.api.bodies import OptionalBody, parse_reason
+from rota.api.bodies import OptionalBody, reason_alone
 from rota.api.operations import Answer, operation
 from rota.api.paging import asked_page, page_of
 from rota.api.parameters import ActorName, Query, read_query
-from rota.domain.definition import FieldErrors
 from rota.service import runs
 from rota.service.context import Actor
 from rota.service.queries import ledger_place_to_wire, parse_ledger_place, parse_run_filter
@@ -18,7 +17,6 @@ from rota.service.queries import ledger_place_to_wire, parse_ledger_place, parse
 router = APIRouter(dependencies=[Depends(read_query)])
 
 SHOWN = Answer(shape=answer_shapes.RunDetail, description="The run with its attempts and its result.")
-CANCEL_FIELDS = frozenset({"reason"})
 
 
 @router.get(
@@ -71,8 +69,4 @@ def cancel_run(context: GivenContext, run_id: str, body: OptionalBody, actor: Ac
 
     Cancelling what is cancelled changes nothing.
     """
-    errors = FieldErrors()
-    errors.refuse_unknown(body, CANCEL_FIELDS)
-    reason = parse_reason(errors, body)
-    errors.raise_if_any()
-    return answer(runs.cancel_run(context, run_id, actor=Actor(name=actor, reason=reason)))
+    return answer(runs.cancel_run(context, run_id, actor=Actor(name=actor, reason=reason_alone(body))))

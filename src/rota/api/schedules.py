@@ -8,7 +8,7 @@ from rota.api import answer_shapes as answers
 from rota.api import parameters as parameter
 from rota.api import request_shapes as requests
 from rota.api.answers import GivenContext, answer, path_of, schedule_answer
-from rota.api.bodies import ObjectBody, OptionalBody, parse_flag, parse_reason
+from rota.api.bodies import REASON_FIELDS, ObjectBody, OptionalBody, parse_flag, parse_reason, reason_alone
 from rota.api.operations import Answer, operation
 from rota.api.paging import asked_limit, asked_page, no_filter, page_of
 from rota.api.parameters import ActorName, Query, asked_count, read_query, reason_in
@@ -27,8 +27,7 @@ from rota.service.queries import (
 router = APIRouter(dependencies=[Depends(read_query)])
 
 SHOWN = Answer(shape=answers.Schedule, description="The schedule as it is now.", headers=("ETag",))
-PAUSE_FIELDS = frozenset({"reason"})
-RESUME_FIELDS = frozenset({"reason", "apply_overdue"})
+RESUME_FIELDS = REASON_FIELDS | {"apply_overdue"}
 
 
 @router.post(
@@ -108,12 +107,8 @@ def show_schedule(context: GivenContext, schedule_id: str) -> Response:
 )
 def pause_schedule(context: GivenContext, schedule_id: str, body: OptionalBody, actor: ActorName) -> Response:
     """Nothing is admitted from now on. What is queued or running goes on. Pausing what is paused changes nothing."""
-    errors = FieldErrors()
-    errors.refuse_unknown(body, PAUSE_FIELDS)
-    reason = parse_reason(errors, body)
-    errors.raise_if_any()
     return schedule_answer(
-        schedules.pause_schedule(context, schedule_id, actor=Actor(name=actor, reason=reason))
+        schedules.pause_schedule(context, schedule_id, actor=Actor(name=actor, reason=reason_alone(body)))
     )
 
 

@@ -15,7 +15,7 @@ from rota.domain.instants import format_instant, parse_instant
 from rota.domain.json_text import EMPTY_OBJECT, JsonText, encode_json
 from rota.domain.overdue import CatchUpAll, Expire, LatestOnly, OverduePolicy
 from rota.domain.period import PeriodAsked
-from rota.domain.recurrence import parse_recurrence, recurrence_to_wire
+from rota.domain.recurrence import Recurrence, parse_recurrence, recurrence_to_wire
 from rota.domain.schedule import Definition
 
 MAX_OCCURRENCES_MAX = 10_000
@@ -79,17 +79,7 @@ def parse_definition(value: Mapping[str, object], *, default_anchor: datetime) -
     """
     errors = FieldErrors()
     errors.refuse_unknown(value, DEFINITION_FIELDS)
-    timezone = value.get("timezone")
-    if not isinstance(timezone, str) or not timezone:
-        errors.add("timezone", 'Give an IANA zone name, such as "America/New_York".')
-    recurrence_value = value.get("recurrence")
-    recurrence = None
-    if isinstance(recurrence_value, Mapping):
-        recurrence = errors.attempt(
-            "recurrence", lambda: parse_recurrence(recurrence_value, default_anchor=default_anchor)
-        )
-    else:
-        errors.add("recurrence", 'Give one of {"cron"}, {"at"}, {"rrule"} or {"every"} as an object.')
+    timezone, recurrence = parse_rule(errors, value, default_anchor=default_anchor)
     overdue_value = value.get("overdue")
     overdue = (
         None if overdue_value is None else errors.attempt("overdue", lambda: parse_overdue(overdue_value))
@@ -107,7 +97,7 @@ def parse_definition(value: Mapping[str, object], *, default_anchor: datetime) -
     if value.get("overlap", "allow") != "allow":
         errors.add("overlap", 'Only "allow" is offered: runs of one schedule may overlap.')
     max_occurrences = _optional_count(errors, value)
-    if errors.errors or not isinstance(timezone, str) or recurrence is None:
+    if errors.errors or timezone is None or recurrence is None:
         raise InvalidRequest(*errors.errors)
     return Definition(
         timezone=timezone,
@@ -121,6 +111,22 @@ def parse_definition(value: Mapping[str, object], *, default_anchor: datetime) -
         ends_at=ends_at,
         max_occurrences=max_occurrences,
     )
+
+
+def parse_rule(
+    errors: FieldErrors, value: Mapping[str, object], *, default_anchor: datetime
+) -> tuple[str | None, Recurrence | None]:
+    """`timezone` and `recurrence`, which every definition has; None, with an error noted, where one is wrong."""
+    timezone = value.get("timezone")
+    if not isinstance(timezone, str) or not timezone:
+        errors.add("timezone", 'Give an IANA zone name, such as "America/New_York".')
+        timezone = None
+    recurrence = value.get("recurrence")
+    if not isinstance(recurrence, Mapping):
+        errors.add("recurrence", 'Give one of {"cron"}, {"at"}, {"rrule"} or {"every"} as an object.')
+        return timezone, None
+    parsed = errors.attempt("recurrence", lambda: parse_recurrence(recurrence, default_anchor=default_anchor))
+    return timezone, parsed
 
 
 def definition_to_wire(definition: Definition) -> dict[str, object]:

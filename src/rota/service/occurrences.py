@@ -5,12 +5,11 @@ from datetime import datetime, timedelta
 from typing import cast, get_args
 
 from rota.domain.cadence import Cadence, FoldAsked, Gap, Occurrence
-from rota.domain.definition import FieldErrors, parse_choice
+from rota.domain.definition import FieldErrors, parse_choice, parse_rule
 from rota.domain.errors import Conflict, FieldError, InvalidRequest
 from rota.domain.identity import ScheduleId
 from rota.domain.instants import format_instant, parse_instant, whole_second_floor
 from rota.domain.period import period_key
-from rota.domain.recurrence import parse_recurrence
 from rota.domain.run import Run
 from rota.domain.schedule import ScheduleStatus, next_named
 from rota.service.context import Context
@@ -38,19 +37,10 @@ def preview(context: Context, body: Mapping[str, object]) -> Wire:
     errors.refuse_unknown(body, PREVIEW_FIELDS)
     after = _after(errors, body, now=now)
     count = _count(errors, body)
-    timezone = body.get("timezone")
-    if not isinstance(timezone, str) or not timezone:
-        errors.add("timezone", 'Give an IANA zone name, such as "America/New_York".')
-    value = body.get("recurrence")
-    recurrence = None
-    if isinstance(value, Mapping):
-        anchor = whole_second_floor(after)
-        recurrence = errors.attempt("recurrence", lambda: parse_recurrence(value, default_anchor=anchor))
-    else:
-        errors.add("recurrence", 'Give one of {"cron"}, {"at"}, {"rrule"} or {"every"} as an object.')
+    timezone, recurrence = parse_rule(errors, body, default_anchor=whole_second_floor(after))
     gap = cast("Gap", parse_choice(errors, body, "gap", get_args(Gap), default="skip"))
     fold = cast("FoldAsked", parse_choice(errors, body, "fold", get_args(FoldAsked), default="auto"))
-    if errors.errors or not isinstance(timezone, str) or recurrence is None:
+    if errors.errors or timezone is None or recurrence is None:
         raise InvalidRequest(*errors.errors)
     row, cadence = resolve_cadence(context, timezone, recurrence, gap=gap, fold=fold)
     occurrences = _next_occurrences(cadence, after=after, count=count)
