@@ -1,10 +1,14 @@
 """Writes docs/reference/cli.md from the commands in src/rota/cli; `make docs` runs it."""
 
+import inspect
+import os
 import shlex
+import tempfile
 from collections.abc import Iterator
-from contextlib import redirect_stderr
+from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
+from unittest.mock import patch
 
 from cyclopts import App
 
@@ -29,8 +33,60 @@ columns out, UTC first, and cuts or wraps prose; identifiers are never broken. I
 of a list is `{"items": [...], "next_cursor": ...}`; `--all` walks every page and prints one document. Answers go to
 standard output, errors and logs to standard error.
 
-A command that reads never makes a database. `rota up`, `serve`, `dispatch`, `work`, `schedules create` and `jobs put`
-make one where there is none, and bring its tables up to date.
+A command that reads never makes a database. `rota up`, `serve`, `dispatch`, `work`, `schedules create`, `apply` and
+`jobs put` make one where there is none, and bring its tables up to date.
+
+## How a change is told
+
+`rota schedules edit` makes the next version of a schedule. With `--dry-run` it writes nothing, and tells what the edit
+would do: which members change, when the new version takes over, and what becomes of the occurrences around that moment.
+A daily report at nine in New York is moved to London, where it is ten already:
+
+```
+@DIFF@
+```
+
+| section | what is in it |
+|---|---|
+| kept | What exists already (planned, moved, held) or is owed. It stays with its version, whatever the edit says. |
+| carried | What the old rule still runs: the new one names that period before it takes over, so nobody else would. |
+| suppressed | What the new rule does not run: a run uses that period already, so it would have two. |
+| skipped | What does not run for another reason: on request, paused, late by its policy, in a gap of the clocks. |
+| next | What falls due first; of a version that takes over later also what comes first then. |
+
+An empty section is named in a sentence. A section shows ten entries, `--json` has all of them. The same diff is told by
+`rota schedules pause --dry-run` and `resume --dry-run`, by `rota apply` for each schedule that it edits, and by
+`rota tz apply --dry-run`. The edit itself tells it in short.
+
+Moments (`--until`, `--to`, `--from`, and which occurrence to skip or move) are instants, or local times in the zone of
+the version that governs. Of a local time that occurs twice the first is meant.
+
+## A document of schedules
+
+`rota apply FILE.toml` creates, edits and ends schedules so that they are as the document has them. A schedule's table
+is the wire form of its definition; what it leaves out has its default. Schedules that are not in the document are left
+alone. Everything is judged before anything is written, and applying the document again changes nothing.
+
+```toml
+reason = "from the repository"        # kept in the history of whatever changes
+
+[schedules.report-7]
+job = "sales_report"
+timezone = "Europe/London"
+recurrence = { cron = "0 9 * * 1-5" }
+overdue = { policy = "expire", deadline = "PT5M" }
+params = { report = "sales" }
+labels = { customer = "acme" }
+
+[schedules.once]
+job = "sales_report"
+timezone = "Europe/Paris"
+recurrence = { at = 2026-02-01T09:00:00 }
+boundary = "now"                      # of an edit; effective_from and replaces_pending likewise
+
+[schedules.old]
+ended = true
+```
 
 ## When something is wrong
 
@@ -40,16 +96,18 @@ One line for each thing that is wrong, without a traceback, such as
 @SAMPLES@
 ```
 
-A line names the option, the argument or the `ROTA_` variable that was wrong. What is wrong in a file (`--file`) has its
-name in the wire form there. The exit code says what kind of thing it was:
+A line names the option, the argument or the `ROTA_` variable that was wrong. What is wrong in a file (`--file`, or the
+document of `rota apply`) has its name in the wire form there; of what is no TOML at all the line is told. The exit code
+says what kind of thing it was:
 
 | code | meaning |
 |---|---|
 | 0 | It is done. A process that was stopped by a signal ends with 0 too, once it has drained. |
 | 1 | It failed: the database cannot be used, the port is taken, `rota doctor` found something that does not work. |
 | 2 | The command or a value in it is wrong. |
-| 3 | There is no such schedule, run or job. |
-| 4 | It contradicts what is stored: the id is taken, the schedule has ended, the idempotency key was used. |
+| 3 | There is no such schedule, occurrence, run or job. |
+| 4 | It contradicts what is stored: the id is taken, the schedule has ended, the version is not the expected one. |
+| 5 | `rota tz check` found zones whose rules differ; `rota tz apply` left some alone, since the rules here are older. |
 | 130 | It was ended by Ctrl-C. |
 | 141 | Whoever read its output has gone (`rota runs list --all \\| head`). |
 
@@ -62,6 +120,9 @@ is queued again at once. A second signal ends the process on the spot, with 128 
 leases run out, and its attempts become lost and are tried again.
 
 A loop that fails by a fault of Rota's ends its whole process with 1, so that none goes on as half of itself.
+
+`rota up` and `rota dispatch` warn on standard error where the rules of zones differ: schedules of these zones are left
+alone until `rota tz apply` takes the new rules up.
 
 `rota up` and `rota serve` print one line as soon as they answer requests: `Rota listens on http://127.0.0.1:8080`.
 
@@ -83,7 +144,7 @@ fails; a warning is something that works, but not as it should.
 | `checkpoints` | the one furthest behind is older than a minute | |
 | `overdue` | what is due first has waited for more than a minute | |
 | `schedules` | some are in error | |
-| `zone rules` | those of some schedules (the first 200) are not the ones that they were saved with | |
+| `zone rules` | those of some zones are others here than schedules were computed with: `rota tz check` | |
 
 After a leap of the clock that was right, such as on a machine that began with a wrong time, `rota doctor
 --confirm-clock` declares the present time right, and admission goes on.
@@ -97,15 +158,37 @@ SAMPLES = (
 )
 """Commands that are refused before anything is opened: the page shows what the program says to them."""
 
+MADE_FOR_DIFF = (
+    ("2026-01-13T15:00:00Z", "rota jobs put report"),
+    (
+        "2026-01-13T15:00:00Z",
+        'rota schedules create --id report-7 --job report --timezone America/New_York --cron "0 9 * * *"',
+    ),
+    ("2026-01-14T10:00:00Z", "rota schedules edit report-7 --timezone Europe/London --dry-run"),
+)
+"""When, and what: of these commands the last is shown with what it answers."""
+
 
 def render() -> str:
     """The whole page."""
     samples = "\n".join(line for command in SAMPLES for line in (f"$ {command}", *_answer(command)))
     return (
-        INTRODUCTION.replace("@SAMPLES@", samples)
+        INTRODUCTION.replace("@SAMPLES@", samples).replace("@DIFF@", _diff())
         + "\n"
         + "\n".join(_sections(build_application(), ["rota"]))
     )
+
+
+def _diff() -> str:
+    """A dry run on a database of its own, at a time of its own."""
+    with tempfile.TemporaryDirectory() as folder, redirect_stdout(StringIO()) as output:
+        clock, database = Path(folder) / "now", ["--database", str(Path(folder) / "rota.db")]
+        with patch.dict(os.environ, {"ROTA_CLOCK_FILE": str(clock)}):
+            for instant, command in MADE_FOR_DIFF:
+                clock.write_text(instant)
+                output.truncate(output.seek(0))
+                main([*shlex.split(command)[1:], *database])
+    return f"$ {MADE_FOR_DIFF[-1][1]}\n{output.getvalue()}".rstrip()
 
 
 def _answer(command: str) -> list[str]:
@@ -128,7 +211,7 @@ def _sections(application: App, words: list[str]) -> Iterator[str]:
 
 
 def _section(command: App) -> Iterator[str]:
-    yield command.help.strip()
+    yield inspect.cleandoc(command.help)
     yield ""
     arguments = list(command.assemble_argument_collection(parse_docstring=True))
     if arguments:

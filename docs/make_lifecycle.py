@@ -7,22 +7,22 @@ from rota.domain.run import SETTLED, TRANSITIONS, RunEvent, RunState
 PAGE = Path(__file__).with_name("lifecycle.md")
 
 STATES = {
-    RunState.PLANNED: "created ahead of its time",
-    RunState.HELD: "planned, and fell due while its schedule was paused",
-    RunState.QUEUED: "admitted; a delivery intent waits in the outbox",
+    RunState.PLANNED: "created ahead of its time: planned, moved, carried by an edit, or by a backfill",
+    RunState.HELD: "planned, and fell due while its schedule was paused or in error",
+    RunState.QUEUED: "admitted, or asked for; a delivery intent waits in the outbox",
     RunState.RUNNING: "an attempt is open",
     RunState.SUCCEEDED: "the handler returned; its result is stored",
     RunState.FAILED: "no attempt is left, or trying again was declared useless",
     RunState.CANCELLED: "stopped on request",
     RunState.MOOT: "the handler found that nothing was to be done any more",
-    RunState.SKIPPED: "planned, and dropped with a reason",
+    RunState.SKIPPED: "decided ahead of its time, and dropped with a reason",
 }
 
 BECAUSE = {
     RunEvent.FELL_DUE: "its instant came",
-    RunEvent.FELL_DUE_WHILE_PAUSED: "its instant came while the schedule was paused",
-    RunEvent.RELEASED: "the schedule was resumed",
-    RunEvent.DROPPED: "the schedule ended, or the occurrence was skipped on request",
+    RunEvent.FELL_DUE_WHILE_PAUSED: "its instant came while the schedule was paused or in error",
+    RunEvent.RELEASED: "the schedule was resumed, and the run is to follow",
+    RunEvent.DROPPED: "skipped on request, or automatically (`paused`, `error`, `expired`, `superseded`, `ended`)",
     RunEvent.ATTEMPT_OPENED: "a worker took its delivery",
     RunEvent.RETRY_SCHEDULED: "the attempt failed, timed out, was lost or given back, and another one is left",
     RunEvent.SUCCEEDED: "the attempt succeeded",
@@ -54,7 +54,8 @@ def render() -> str:
         "|---|---|---|",
         *(f"| `{from_}` | `{to}` | {BECAUSE[event]} |" for (from_, event), to in TRANSITIONS.items()),
         "",
-        "`planned` and `held` come with planning ahead, which is not offered yet.",
+        "A run begins as `queued` where it is admitted at its instant or asked for (run now, replay), as `planned`",
+        "where it is created ahead of its time, and as `skipped` where an occurrence is skipped that had no run yet.",
         "",
     ]
     return "\n".join(lines)

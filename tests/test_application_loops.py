@@ -5,8 +5,8 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -16,8 +16,15 @@ from rota.application.loops import LoopFailed
 from rota.config import Settings
 from rota.store.memory import MemoryStore
 from rota.store.port import Delivery
+from rota.testing import World
 
 DEADLINE_SECONDS = 10.0
+DAY = timedelta(days=1)
+NOW = datetime(2026, 1, 10, 10, tzinfo=UTC)
+RUN_ID = "report-7.1.20260110T090000Z"
+DOCUMENT = {
+    "schedules": {"report-8": {"job": "echo", "timezone": "UTC", "recurrence": {"cron": "0 9 * * *"}}}
+}
 
 
 @pytest.fixture
@@ -66,6 +73,61 @@ def test_pick_up_waits_for_no_poll(stop: threading.Event) -> None:
     stop.set()
     thread.join(DEADLINE_SECONDS)
     assert not thread.is_alive()
+
+
+@pytest.fixture
+def app() -> Rota:
+    """With a run that has ended."""
+    world = World(now=NOW - timedelta(hours=2))
+    world.app.create_schedule(id="report-7", job="echo", timezone="UTC", recurrence={"cron": "0 9 * * *"})
+    world.pass_time(until=NOW)
+    return world.app
+
+
+def is_waking(app: Rota, call: Callable[[Rota], object]) -> bool:
+    app._dispatcher_wake.clear()
+    app._worker_wake.clear()
+    call(app)
+    assert app._dispatcher_wake.is_set() == app._worker_wake.is_set()
+    return app._dispatcher_wake.is_set()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda app: app.create_schedule(job="echo", timezone="UTC", recurrence={"every": "PT1M"}),
+        lambda app: app.edit("report-7", timezone="Europe/London"),
+        lambda app: app.apply(DOCUMENT),
+        lambda app: app.plan("report-7", NOW + DAY),
+        lambda app: app.move("report-7", NOW + timedelta(hours=23), NOW + timedelta(seconds=1)),
+        lambda app: app.run_now("report-7"),
+        lambda app: app.replay(RUN_ID, reason="asked for"),
+        lambda app: app.backfill("report-7", NOW - 2 * DAY, NOW),
+        lambda app: app.resume("report-7"),
+        lambda app: app.end("report-7"),
+        lambda app: app.apply_zones(),
+    ],
+)
+def test_whatever_may_fall_due_at_once_wakes_the_loops(app: Rota, call: Callable[[Rota], object]) -> None:
+    assert is_waking(app, call)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda app: app.edit("report-7", timezone="Europe/London", dry_run=True),
+        lambda app: app.apply(DOCUMENT, dry_run=True),
+        lambda app: app.plan("report-7", NOW + DAY, dry_run=True),
+        lambda app: app.backfill("report-7", NOW - 2 * DAY, NOW, dry_run=True),
+        lambda app: app.pause("report-7", dry_run=True),
+        lambda app: app.resume("report-7", dry_run=True),
+        lambda app: app.apply_zones(dry_run=True),
+    ],
+)
+def test_a_dry_run_writes_nothing_and_wakes_nobody(app: Rota, call: Callable[[Rota], object]) -> None:
+    before = app.list_schedules(), app.runs(), app.versions("report-7"), app.history("report-7")
+    assert not is_waking(app, call)
+    assert (app.list_schedules(), app.runs(), app.versions("report-7"), app.history("report-7")) == before
 
 
 class BrokenStore(MemoryStore):

@@ -5,10 +5,12 @@ from dataclasses import replace
 import pytest
 
 from rota import cadences as module
-from rota.cadences import Cadences, cadence_row_of
+from rota.cadences import Cadences, cadence_row_of, zone_rules_of
 from rota.domain.errors import ZoneRulesDiffer
 from rota.domain.recurrence import Cron
 from rota.domain.schedule import Version
+from rota.domain.zone import fingerprint
+from rota.domain.zone_rules import zone_of_offsets
 from rota.zones import Zones, load_zone
 from tests.contract.builders import definition, new_schedule
 
@@ -17,7 +19,7 @@ NINE = Cron(expression="0 9 * * *")
 
 def version_in(zone: str) -> Version:
     row = cadence_row_of(NINE, load_zone(zone), gap="skip", fold="first")
-    made = new_schedule(of=definition(NINE, timezone=zone)).version
+    made = new_schedule(of=definition(NINE, timezone=zone)).first.version
     return replace(made, cadence_id=row.cadence_id, fingerprint=row.fingerprint)
 
 
@@ -42,6 +44,13 @@ def test_a_process_with_other_zone_rules_does_not_compute_the_cadence() -> None:
     elsewhere = replace(version_in("Europe/Paris"), fingerprint="0" * 32)
     with pytest.raises(ZoneRulesDiffer, match="Europe/Paris"):
         Cadences(Zones()).of_version(elsewhere)
+
+
+def test_the_rules_of_a_zone_are_stored_so_that_a_later_release_can_compute_by_them() -> None:
+    paris = load_zone("Europe/Paris")
+    row = zone_rules_of(paris, "2026a")
+    assert (row.timezone, row.tzdata) == ("Europe/Paris", "2026a")
+    assert fingerprint(zone_of_offsets(row.timezone, row.offsets)) == row.fingerprint == fingerprint(paris)
 
 
 def test_the_least_used_are_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from rota.demo.walks import MOMENTS, walks
+
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+CITED_TEST = r"`(tests/[\w/]+\.py)(?:::(\w+))?`"
 PROMISES = [f"I{number}" for number in range(1, 14)]
 
 
@@ -23,14 +26,42 @@ def test_every_link_between_pages_leads_to_a_file(page: Path) -> None:
     assert missing == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_to_a_place_in_a_page_leads_to_a_heading(page: Path) -> None:
+    places = re.findall(r"\]\(([^)#:]*)#([^)]*)\)", page.read_text())
+    missing = [
+        f"{link}#{place}"
+        for link, place in places
+        if place not in anchors_of((page.parent / link).read_text() if link else page.read_text())
+    ]
+    assert missing == []
+
+
+def anchors_of(text: str) -> set[str]:
+    """By which a page's headings are linked to, as a forge makes them."""
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_cited_test_exists(page: Path) -> None:
+    missing = [
+        f"{file}::{name}"
+        for file, name in re.findall(CITED_TEST, page.read_text())
+        if not (ROOT / file).exists() or (name and f"def {name}(" not in (ROOT / file).read_text())
+    ]
+    assert missing == []
+
+
 @pytest.mark.parametrize("promise", PROMISES)
-def test_every_promise_cites_tests_that_exist(promise: str) -> None:
+def test_every_promise_cites_tests(promise: str) -> None:
     text = (ROOT / "docs/invariants.md").read_text()
     section = re.search(rf"^## {promise} .*?(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
     assert section is not None, f"docs/invariants.md has no section {promise}"
-    cited = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", section.group())
-    assert cited, f"{promise} cites no test"
-    for file, name in cited:
-        path = ROOT / file
-        assert path.exists(), file
-        assert not name or f"def {name}(" in path.read_text(), f"{file} has no {name}"
+    assert re.findall(CITED_TEST, section.group()), f"{promise} cites no test"
+
+
+def test_the_readme_counts_the_lives_of_the_demonstration() -> None:
+    lives = f"{len(list(walks())) * len(MOMENTS)} lives"
+    text = (ROOT / "README.md").read_text()
+    assert set(re.findall(r"\d+ lives", text)) == {lives}

@@ -1,7 +1,6 @@
 """Where zones are loaded from, and what is said about a name that is none."""
 
 import importlib.resources
-import shutil
 import zoneinfo
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,11 +8,9 @@ from pathlib import Path
 import pytest
 
 from rota.domain.errors import InvalidExpression
+from rota.domain.zone import fingerprint
 from rota.zones import Zones, load_zone, pinned_zones, tzdata_release
-
-
-def package_file(name: str) -> Path:
-    return Path(str(importlib.resources.files("tzdata"))) / "zoneinfo" / name
+from tests.doctored_zones import doctored_zones
 
 
 def test_zones_come_from_the_pinned_package_alone() -> None:
@@ -69,17 +66,22 @@ def test_the_nearest_name_is_proposed(name: str, meant: str) -> None:
 
 
 def test_a_directory_of_other_rules_can_be_loaded_beside_the_package(tmp_path: Path) -> None:
-    (tmp_path / "Europe").mkdir()
-    shutil.copy(package_file("Asia/Tokyo"), tmp_path / "Europe" / "Paris")
-    (tmp_path / "tzdata.zi").write_text("# version 2031x\n# more\n")
-    doctored = Zones(tmp_path)
-    assert doctored.names() == {"Europe/Paris"}
+    replaced = {"Europe/Paris": "Asia/Tokyo", "Asia/Kolkata": "Etc/GMT-5"}
+    doctored = Zones(doctored_zones(tmp_path, replaced, release="2031x", kept=["UTC", "Europe/London"]))
+    assert doctored.names() == {"UTC", "Asia/Kolkata", "Europe/London", "Europe/Paris"}
     assert doctored.release() == "2031x"
     noon = datetime(2026, 1, 10, 12, tzinfo=UTC)
     assert doctored.load("Europe/Paris").segment_at(noon).offset == timedelta(hours=9)
+    assert doctored.load("Asia/Kolkata").segment_at(noon).offset == timedelta(hours=5)
     assert load_zone("Europe/Paris").segment_at(noon).offset == timedelta(hours=1)
     with pytest.raises(InvalidExpression):
         doctored.load("Asia/Tokyo")
+
+
+def test_a_zone_that_was_left_alone_has_the_same_rules_in_every_directory(tmp_path: Path) -> None:
+    doctored = Zones(doctored_zones(tmp_path, {"Europe/Paris": "Etc/GMT-2"}, release="2031x"))
+    assert fingerprint(doctored.load("Europe/London")) == fingerprint(load_zone("Europe/London"))
+    assert fingerprint(doctored.load("Europe/Paris")) != fingerprint(load_zone("Europe/Paris"))
 
 
 def test_the_pinned_zones_are_one_for_the_process() -> None:

@@ -1,6 +1,7 @@
 """Compiled cadences: each distinct rule, zone and policy is compiled once in a process."""
 
 from collections import OrderedDict
+from functools import lru_cache
 from threading import Lock
 
 from rota.domain.cadence import Cadence, Fold, Gap
@@ -8,8 +9,9 @@ from rota.domain.errors import ZoneRulesDiffer
 from rota.domain.identity import digest_of
 from rota.domain.json_text import encode_json
 from rota.domain.recurrence import Recurrence, recurrence_to_wire
-from rota.domain.schedule import CadenceRow, Version
+from rota.domain.schedule import CadenceRow, Version, ZoneRulesRow
 from rota.domain.zone import Zone, fingerprint
+from rota.domain.zone_rules import offsets_text
 from rota.zones import Zones
 
 CADENCES_KEPT = 4_096
@@ -26,6 +28,14 @@ def cadence_row_of(recurrence: Recurrence, zone: Zone, *, gap: Gap, fold: Fold) 
         gap=gap,
         fold=fold,
         fingerprint=zone_fingerprint,
+    )
+
+
+@lru_cache(maxsize=1024)
+def zone_rules_of(zone: Zone, release: str) -> ZoneRulesRow:
+    """The zone's rules as stored, so that a later release can be compared with them."""
+    return ZoneRulesRow(
+        timezone=zone.name, fingerprint=fingerprint(zone), tzdata=release, offsets=offsets_text(zone)
     )
 
 
@@ -57,7 +67,7 @@ class Cadences:
         if fingerprint(zone) != version.fingerprint:
             raise ZoneRulesDiffer(
                 f"The rules of {zone.name} here ({self._zones.release()}) differ from those of tz data "
-                f"{version.tzdata} that resolved this schedule; apply the rule change first."
+                f"{version.tzdata} that resolved this schedule; apply the rule change first (rota tz apply)."
             )
         cadence = Cadence(version.definition.recurrence, zone, gap=version.definition.gap, fold=version.fold)
         with self._lock:

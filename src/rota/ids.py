@@ -16,3 +16,8 @@ def new_schedule_id() -> ScheduleId:
 def new_process_name(role: str) -> str:
     """Names one start of one process, as `dispatch@host:4711:<random>`: two starts never share a name."""
     return f"{role}@{socket.gethostname()}:{os.getpid()}:{uuid7().hex[-8:]}"
+
+
+def new_request_key() -> str:
+    """The key of a request that came with none: it is repeated by nobody."""
+    return uuid7().hex

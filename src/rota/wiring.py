@@ -29,10 +29,16 @@ def open_store(settings: "Settings") -> Store:
     return open_sql_store(settings.database)
 
 
-def open_context(settings: "Settings", *, store: Store | None = None, clock: Clock | None = None) -> Context:
+def open_context(
+    settings: "Settings",
+    *,
+    store: Store | None = None,
+    clock: Clock | None = None,
+    zones: Zones | None = None,
+) -> Context:
     """What the use cases are given. The partitions are made where the database has none."""
     store = store or open_store(settings)
-    zones = Zones()
+    zones = zones or Zones()
     return Context(
         store=store,
         clock=clock or open_clock(settings),

@@ -73,6 +73,12 @@ def shared_api(shared_context: Context) -> FastAPI:
 
 
 @pytest.fixture(scope="session")
+def described(shared_api: FastAPI) -> Body:
+    """The description of the API."""
+    return cast("Body", shared_api.openapi())
+
+
+@pytest.fixture(scope="session")
 def shared_client(shared_api: FastAPI) -> Iterator[TestClient]:
     with TestClient(shared_api, raise_server_exceptions=False) as opened:
         yield opened
@@ -128,6 +134,22 @@ def fields_of(response: Response, *, status: int = 422) -> list[str]:
 def report(**fields: object) -> Body:
     """The body of a schedule, valid unless `fields` make it otherwise."""
     return {**REPORT, **fields}
+
+
+def for_version(number: int) -> dict[str, str]:
+    """The header of an edit that was made for that version."""
+    return {"If-Match": f'"{number}"'}
+
+
+def actions_of(client: TestClient, schedule_id: str = "report-7") -> list[object]:
+    """What was done to the schedule, newest first."""
+    return [event["action"] for event in items_of(client.get(f"/schedules/{schedule_id}/history"))]
+
+
+def upcoming_of(client: TestClient, member: str, *, count: int = 3) -> list[Body]:
+    """One of the lists of what is to come for `report-7`."""
+    upcoming = body_of(client.get(f"/schedules/report-7/upcoming?count={count}"))
+    return cast("list[Body]", upcoming[member])
 
 
 def rows_of(store: MemoryStore) -> Mapping[str, object]:

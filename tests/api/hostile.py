@@ -48,6 +48,28 @@ VALID_PREVIEWS: list[Body] = [
     | {"after": "2026-03-28T00:00:00Z", "count": 5}
     for body in VALID_SCHEDULES
 ]
+VALID_EDITS: list[Body] = [
+    {name: value for name, value in body.items() if name not in ("id", "job")}
+    | {"boundary": boundary, "reason": "x", "replaces_pending": True}
+    for body in VALID_SCHEDULES
+    for boundary in ("keep_period", "now")
+] + [
+    {"params": {"days": None}, "labels": {"customer": None}, "overdue": {"grace": "PT5M"}},
+    {"boundary": "effective_from", "effective_from": "2030-01-01T00:00:00Z", "replaces_pending": True},
+]
+VALID_DOCUMENTS: list[Body] = [
+    {
+        "schedules": {
+            "report-8": {name: value for name, value in body.items() if name != "id"},
+            "report-9": {"ended": True, "job": JOB},
+        },
+        "reason": "x",
+    }
+    for body in VALID_SCHEDULES
+]
+VALID_BACKFILLS: list[Body] = [
+    {"from": "2026-01-05T00:00:00Z", "until": "2026-01-09T23:59", "spacing": "PT1M", "reason": "x"}
+]
 VALID_JOBS: list[Body] = [
     {
         "description": "Mails the sales.",

@@ -103,7 +103,7 @@ def test_a_body_of_the_longest_length_is_decoded(client: TestClient) -> None:
 @pytest.mark.parametrize(
     "media_type", ["text/plain", "application/x-www-form-urlencoded", "application/jsonp", "", "json", "*/*"]
 )
-@pytest.mark.parametrize("path", ["/schedules", "/schedules/report-7/pause"])
+@pytest.mark.parametrize("path", ["/schedules", "/schedules/report-7/pause", "/apply"])
 def test_a_body_that_is_not_said_to_be_json_is_not_read_as_such(
     client: TestClient, media_type: str, path: str
 ) -> None:
@@ -122,12 +122,31 @@ def test_json_is_taken_with_a_charset_and_in_any_case(client: TestClient, media_
     assert body_of(paused)["status"] == "paused"
 
 
-@pytest.mark.parametrize("path", ["/schedules/report-7/pause", "/schedules/report-7/resume"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/schedules/report-7/pause",
+        "/schedules/report-7/resume",
+        "/schedules/report-7/run",
+        "/schedules/report-7/occurrences/2026-01-12T09:00/skip",
+        "/zones/apply",
+    ],
+)
 def test_a_command_needs_no_body_and_no_content_type(client: TestClient, path: str) -> None:
     client.post("/schedules", json=REPORT)
-    assert client.post(path).status_code == 200
-    assert client.post(path, json={}).status_code == 200
-    assert client.post(path, headers={"content-type": "text/plain"}).status_code == 200
+    assert client.post(path).is_success
+    assert client.post(path, json={}).is_success
+    assert client.post(path, headers={"content-type": "text/plain"}).is_success
+
+
+def test_only_a_patch_may_be_said_to_be_a_merge_patch(client: TestClient) -> None:
+    merge_patch = {"content-type": "application/merge-patch+json"}
+    client.post("/schedules", json=REPORT)
+    for path in ("/schedules", "/schedules/report-7/pause", "/apply"):
+        assert client.post(path, content=b"{}", headers=merge_patch).status_code == 415
+    refused = client.patch("/schedules/report-7", content=b"{}", headers={"content-type": "text/json"})
+    detail = str(body_of(refused, status=415)["detail"])
+    assert detail.endswith("send application/json or application/merge-patch+json.")
 
 
 def test_params_and_labels_come_back_as_they_were_sent(client: TestClient) -> None:

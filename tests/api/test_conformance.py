@@ -1,5 +1,6 @@
 """Requests made from the description of the API; every answer is one that the description foresees."""
 
+import re
 from typing import cast
 
 import pytest
@@ -10,6 +11,7 @@ from schemathesis.checks import CHECKS, load_all_checks
 from schemathesis.specs.openapi.schemas import OpenApiSchema
 
 from rota.api.application import create_api
+from rota.api.parameters import IF_MATCH
 from rota.service.context import Context
 from tests.api.conftest import REPORT, with_one_schedule
 
@@ -30,21 +32,33 @@ CHECKED = cast(
         ]
     ),
 )
-WITH_ONLY_A_PATH = ["health.live", "health.ready", "job.show", "run.show", "schedule.show"]
+WELL_FORMED = re.compile(str(IF_MATCH.schema["pattern"]))
+WITH_ONLY_A_PATH = ["health.live", "health.ready", "job.show", "run.show", "schedule.show", "zone.check"]
 WITH_MORE = [
     "job.list",
     "job.put",
+    "occurrence.move",
+    "occurrence.skip",
     "run.cancel",
     "run.list",
+    "run.replay",
+    "run.request",
+    "schedule.apply",
+    "schedule.backfill",
     "schedule.create",
+    "schedule.edit",
     "schedule.end",
     "schedule.history",
     "schedule.list",
     "schedule.occurrences",
     "schedule.pause",
+    "schedule.plan",
     "schedule.preview",
     "schedule.resume",
     "schedule.upcoming",
+    "schedule.version",
+    "schedule.versions",
+    "zone.apply",
 ]
 
 
@@ -61,6 +75,10 @@ def check_operation(described: OpenApiSchema, name: str, mode: GenerationMode) -
     def check(case: Case) -> None:  # type: ignore[type-arg]
         if "schedule_id" in case.path_parameters:
             case.path_parameters["schedule_id"] = REPORT["id"]
+        if "scheduled_at" in case.path_parameters:
+            case.path_parameters["scheduled_at"] = "2026-01-12T09:00"
+        if WELL_FORMED.fullmatch(str(case.headers.get(IF_MATCH.name, ""))):
+            case.headers[IF_MATCH.name] = "*"
         case.call_and_validate(checks=CHECKED)
 
     check()

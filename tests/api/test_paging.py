@@ -8,7 +8,7 @@ from starlette.testclient import TestClient
 
 from rota.domain.json_text import encode_json
 from rota.testing.clock import ManualClock
-from tests.api.conftest import Body, WorkOff, body_of, fields_of, report
+from tests.api.conftest import Body, WorkOff, body_of, fields_of, for_version, report
 
 POLICY = {"policy": "catch_up_all", "max_age": None}
 
@@ -21,6 +21,8 @@ def full(client: TestClient, clock: ManualClock, work_off: WorkOff) -> TestClien
         client.post("/schedules", json=report(id=id_, recurrence={"cron": "0 * * * *"}, overdue=POLICY))
     clock.advance(timedelta(hours=3))
     work_off()
+    for number in (1, 2):
+        client.patch("/schedules/a", json={"params": {"number": number}}, headers=for_version(number))
     return client
 
 
@@ -46,6 +48,7 @@ def pages_of(client: TestClient, path: str, *, limit: int) -> list[list[Body]]:
         ("/runs", 15),
         ("/runs?schedule=a", 3),
         ("/schedules/a/occurrences", 3),
+        ("/schedules/a/versions", 3),
     ],
 )
 def test_pages_hold_every_item_in_the_order_of_the_whole_list(
@@ -98,11 +101,18 @@ BROKEN = {
     "a long name": text_of({"after": "a" * 1_000}),
     "padded": text_of({"after": "aa"}) + "==",
     "with spaces": base64.urlsafe_b64encode(b'{ "after": "a"}').decode().rstrip("="),
+    "no version": text_of({"before": 0}),
+    "the end of versions": text_of({"before": 1}),
+    "a flag for a version": text_of({"before": True}),
+    "a version that no schedule has": text_of({"before": 10**12}),
+    "a text for a version": text_of({"before": "2"}),
     "deep": base64.urlsafe_b64encode(b"[" * 2_000).decode().rstrip("="),
 }
 
 
-@pytest.mark.parametrize("path", ["/schedules", "/jobs", "/runs", "/schedules/a/occurrences"])
+@pytest.mark.parametrize(
+    "path", ["/schedules", "/jobs", "/runs", "/schedules/a/occurrences", "/schedules/a/versions"]
+)
 @pytest.mark.parametrize("cursor", BROKEN.values(), ids=BROKEN.keys())
 def test_a_broken_cursor_is_named(client: TestClient, path: str, cursor: str) -> None:
     client.post("/schedules", json=report(id="a"))
@@ -112,5 +122,8 @@ def test_a_broken_cursor_is_named(client: TestClient, path: str, cursor: str) ->
 def test_a_cursor_of_another_list_is_named(full: TestClient) -> None:
     by_name = body_of(full.get("/schedules?limit=1"))["next_cursor"]
     by_instant = body_of(full.get("/runs?limit=1"))["next_cursor"]
+    by_number = body_of(full.get("/schedules/a/versions?limit=1"))["next_cursor"]
     assert fields_of(full.get(f"/runs?cursor={by_name}")) == ["cursor"]
     assert fields_of(full.get(f"/schedules?cursor={by_instant}")) == ["cursor"]
+    assert fields_of(full.get(f"/runs?cursor={by_number}")) == ["cursor"]
+    assert fields_of(full.get(f"/schedules/a/versions?cursor={by_name}")) == ["cursor"]

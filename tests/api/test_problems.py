@@ -64,7 +64,11 @@ def test_an_unknown_address_is_a_problem(client: TestClient, path: str) -> None:
     ("method", "path", "allowed"),
     [
         ("PUT", "/schedules", "GET, POST"),
-        ("PATCH", "/schedules/report-7", "DELETE, GET"),
+        ("PUT", "/schedules/report-7", "DELETE, GET, PATCH"),
+        ("PATCH", "/schedules", "GET, POST"),
+        ("GET", "/schedules/report-7/run", "POST"),
+        ("DELETE", "/schedules/report-7/versions/1", "GET"),
+        ("POST", "/zones", "GET"),
         ("GET", "/schedules/report-7/pause", "POST"),
         ("DELETE", "/jobs/sales_report", "GET, PUT"),
         ("OPTIONS", "/preview", "POST"),

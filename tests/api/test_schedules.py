@@ -5,8 +5,9 @@ from datetime import timedelta
 import pytest
 from starlette.testclient import TestClient
 
+from rota.store.memory import MemoryStore
 from rota.testing.clock import ManualClock
-from tests.api.conftest import REPORT, Body, WorkOff, body_of, fields_of, items_of, report
+from tests.api.conftest import REPORT, Body, WorkOff, body_of, fields_of, items_of, report, rows_of
 
 
 def test_a_created_schedule_is_answered_whole_and_can_be_found(client: TestClient) -> None:
@@ -109,6 +110,35 @@ def test_pause_and_resume_show_the_state_and_may_be_repeated(client: TestClient,
     assert body_of(resumed)["status"] == "active"
     assert body_of(client.post("/schedules/report-7/resume")) == body_of(resumed)
     assert [response.headers["etag"] for response in (paused, again, resumed)] == ['"1"'] * 3
+
+
+def test_a_dry_run_of_a_pause_or_a_resumption_tells_and_writes_nothing(
+    client: TestClient, store: MemoryStore, clock: ManualClock
+) -> None:
+    client.post("/schedules", json=report(recurrence={"cron": "0 * * * *"}))
+    before = rows_of(store)
+    told = body_of(client.post("/schedules/report-7/pause?dry_run=true", json={"reason": "x"}))
+    assert rows_of(store) == before
+    assert told["changed"] == {"status": {"from": "active", "to": "paused"}}
+    client.post("/schedules/report-7/pause?dry_run=false")
+    assert body_of(client.post("/schedules/report-7/pause?dry_run=true"))["changed"] == {}
+    clock.advance(timedelta(hours=3))
+    before = rows_of(store)
+    skips = body_of(client.post("/schedules/report-7/resume?dry_run=true"))
+    runs = body_of(client.post("/schedules/report-7/resume?dry_run=true", json={"apply_overdue": True}))
+    assert rows_of(store) == before
+    assert isinstance(skips["skipped"], list)
+    assert [(item["count"], item["reason"]) for item in skips["skipped"]] == [(2, "paused")]
+    assert isinstance(runs["kept"], list)
+    assert [item["scheduled_at"] for item in runs["kept"]] == ["2026-01-10T15:00:00Z"]
+
+
+@pytest.mark.parametrize("command", ["pause", "resume"])
+def test_a_dry_run_is_refused_where_the_command_is(client: TestClient, command: str) -> None:
+    client.post("/schedules", json=REPORT)
+    client.delete("/schedules/report-7")
+    for query in ("", "?dry_run=true"):
+        assert client.post(f"/schedules/report-7/{command}{query}").status_code == 409
 
 
 def test_what_fell_into_a_pause_is_skipped_or_follows_the_policy_as_asked(
@@ -214,6 +244,10 @@ def test_a_preview_shows_what_a_schedule_would_do(client: TestClient) -> None:
         ("GET", "/schedules/{}/upcoming"),
         ("GET", "/schedules/{}/occurrences"),
         ("GET", "/schedules/{}/history"),
+        ("GET", "/schedules/{}/versions"),
+        ("GET", "/schedules/{}/versions/1"),
+        ("POST", "/schedules/{}/run"),
+        ("POST", "/schedules/{}/occurrences/2026-01-12T09:00:00Z/skip"),
         ("GET", "/runs/{}"),
         ("POST", "/runs/{}/cancel"),
         ("GET", "/jobs/{}"),

@@ -20,7 +20,7 @@ from rota.config import Settings
 from rota.store.sql import open_sql_store
 from rota.testing.clock import ManualClock
 from rota.wiring import open_context
-from tests.api.conftest import JOB, JSON, REPORT, START, body_of, fields_of, items_of, report
+from tests.api.conftest import JOB, JSON, REPORT, START, body_of, fields_of, for_version, items_of, report
 
 pytestmark = pytest.mark.slow
 
@@ -87,6 +87,35 @@ def test_the_same_request_from_many_at_once_makes_one_schedule(client: Client) -
     assert {status for status, _ in answers} == {201}
     assert len({content for _, content in answers}) == 1
     assert len(items_of(client.get("/schedules"))) == 1
+
+
+def test_of_many_edits_of_one_version_at_once_one_is_done(client: Client) -> None:
+    client.put(f"/jobs/{JOB}", json={})
+    client.post("/schedules", json=REPORT)
+
+    def edit(number: int) -> int:
+        patch = {"params": {"number": number}}
+        return client.patch("/schedules/report-7", json=patch, headers=for_version(1)).status_code
+
+    with ThreadPoolExecutor(8) as pool:
+        statuses = sorted(pool.map(edit, range(16)))
+    assert statuses == [200] + [412] * 15
+    assert [item["version"] for item in items_of(client.get("/schedules/report-7/versions"))] == [2, 1]
+
+
+def test_the_same_request_for_a_run_from_many_at_once_makes_one(client: Client) -> None:
+    client.put(f"/jobs/{JOB}", json={})
+    client.post("/schedules", json=REPORT)
+
+    def ask(key: str) -> tuple[int, str]:
+        response = client.post("/schedules/report-7/run", headers={"Idempotency-Key": key})
+        return response.status_code, response.headers["location"]
+
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(ask, ["k"] * 16))
+    assert sorted(status for status, _ in answers) == [200] * 15 + [201]
+    assert len({location for _, location in answers}) == 1
+    assert len(items_of(client.get("/runs"))) == 1
 
 
 def test_a_body_in_chunks_is_taken(client: Client) -> None:

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -101,6 +102,23 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
 def with_job(database: Path, run: Run) -> None:
     """The job `report` exists."""
     assert run("jobs", "put", "report").code == 0
+
+
+@pytest.fixture
+def report(with_job: None, run: Run, set_time: Callable[[str], None], database: Path) -> None:
+    """A daily report at nine in New York, on the morning of the 14th: yesterday's has run, today's is to come."""
+    set_time("2026-01-12T15:00:00Z")
+    create = ["schedules", "create", "--id", "report-7", "--job", "report", "--timezone", "America/New_York"]
+    options = ["--cron", "0 9 * * *", "--label", "customer=acme", "--params", '{"of": "sales"}']
+    assert run(*create, *options).code == 0
+    set_time("2026-01-13T14:00:00Z")
+    dispatch_and_work(database)
+    set_time("2026-01-14T10:00:00Z")
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines, with the rule below a head as one sign: it is as long as the longest reason."""
+    return [re.sub("─+", "─", line) for line in text.splitlines()]
 
 
 def open_database(path: Path) -> Context:

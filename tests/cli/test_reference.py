@@ -1,13 +1,17 @@
 """The reference says what the commands and the settings are."""
 
 import runpy
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from cyclopts import App
 
+from rota.cli.application import build_application
 from rota.cli.errors import ExitCode
 from rota.config import Settings
 
+GROUPS = {"schedules", "runs", "jobs", "tz"}
 ROOT = Path(__file__).parents[2]
 
 
@@ -32,7 +36,14 @@ def test_every_exit_code_is_in_the_reference() -> None:
         assert f"\n| {code.value} | " in page
 
 
-@pytest.mark.parametrize("command", ["up", "schedules create", "preview", "doctor"])
+def words_of(application: App, *words: str) -> Iterator[str]:
+    for name in (name for name in application if not name.startswith("-")):
+        yield " ".join([*words, name])
+        if name in GROUPS:
+            yield from words_of(application[name], *words, name)
+
+
+@pytest.mark.parametrize("command", sorted(words_of(build_application())))
 def test_every_command_has_its_heading(command: str) -> None:
     page = (ROOT / "docs/reference/cli.md").read_text(encoding="utf-8")
     assert f"# `rota {command}`\n" in page

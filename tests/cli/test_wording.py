@@ -3,7 +3,7 @@
 import pytest
 
 from rota.cli.wording import OPTIONS, in_options, option_of
-from rota.domain.definition import DEFINITION_FIELDS
+from rota.domain.edit_form import EDIT_FIELDS
 from rota.domain.errors import FieldError
 from rota.service.creation import SCHEDULE_FIELDS
 from rota.service.occurrences import PREVIEW_FIELDS
@@ -86,7 +86,7 @@ def test_a_used_key_is_told_as_the_option(run: Run) -> None:
     create = ["schedules", "create", "--job", "report", "--timezone", "UTC", "--idempotency-key", "k"]
     assert run(*create, "--every", "PT1H").code == 0
     assert run(*create, "--every", "PT2H").problems == [
-        "rota: The --idempotency-key 'k' was used with another definition; choose a new key."
+        "rota: The --idempotency-key 'k' was used with another request; choose a new key."
     ]
 
 
@@ -109,16 +109,15 @@ def test_options_beside_a_file_are_named(run: Run) -> None:
     assert ended.problems == ["rota: --file: The definition is in the file; leave out --every, --job."]
 
 
-@pytest.mark.parametrize(
-    "field", sorted((DEFINITION_FIELDS | SCHEDULE_FIELDS | PREVIEW_FIELDS) - WITHOUT_OPTION)
-)
+@pytest.mark.parametrize("field", sorted((SCHEDULE_FIELDS | EDIT_FIELDS | PREVIEW_FIELDS) - WITHOUT_OPTION))
 def test_every_field_has_its_option(field: str) -> None:
     assert OPTIONS[field].startswith("--")
 
 
 @pytest.mark.parametrize("option", sorted(set(OPTIONS.values()) - {RULE}))
 def test_every_option_of_the_table_exists(run: Run, option: str) -> None:
-    commands = (["schedules", "create"], ["schedules", "list"], ["schedules", "pause"], ["runs", "list"])
+    schedules = ("create", "list", "pause", "edit", "plan", "move", "backfill")
+    commands = (*(["schedules", name] for name in schedules), ["runs", "list"])
     helps = [run(*command, "--help").out for command in (*commands, ["preview"])]
     assert any(f"{option} " in text for text in helps)
 

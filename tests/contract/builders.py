@@ -11,7 +11,7 @@ from rota.domain.identity import RunId, ScheduleId, digest_of, run_id_of, slot_o
 from rota.domain.json_text import JsonText, encode_json
 from rota.domain.overdue import OverduePolicy
 from rota.domain.recurrence import Cron, Recurrence
-from rota.domain.run import AttemptOutcome, Run, RunEvent, RunState
+from rota.domain.run import SETTLED, AttemptOutcome, Run, RunChange, RunEvent, RunState
 from rota.domain.schedule import (
     CadenceRow,
     Cursor,
@@ -20,15 +20,19 @@ from rota.domain.schedule import (
     ScheduleStatus,
     Suspension,
     Version,
+    ZoneRulesRow,
 )
 from rota.domain.settlement import AttemptEnd, Settlement
-from rota.store.port import IdempotencyRecord, NewSchedule, StatusChange
+from rota.store.port import IdempotencyRecord, NewSchedule, NewVersion, ScheduleChange
 
 NINE = datetime(2026, 1, 10, 9, tzinfo=UTC)
 """The instant at which the schedules of the contract first fall due."""
 
 MADE_AT = datetime(2026, 1, 5, 12, 30, 15, 250_000, tzinfo=UTC)
 """When they were created: stamps have milliseconds."""
+
+OPENS_AT = datetime(2026, 1, 5, 12, 30, 16, tzinfo=UTC)
+"""Where the window of their first version begins."""
 
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
@@ -64,6 +68,47 @@ def cursor(instant: datetime | None, *, version: int = 1) -> Cursor:
     return Cursor(version=version, scheduled_at=instant, due_at=instant)
 
 
+def new_version(
+    id_: str = "report-7",
+    of: Definition | None = None,
+    *,
+    number: int = 1,
+    effective_from: datetime = OPENS_AT,
+    fingerprint: str | None = None,
+) -> NewVersion:
+    """A version of that schedule; its cadence is one that all with an equal rule and equal zone rules share."""
+    of = of or definition()
+    fingerprint = fingerprint or digest_of(of.timezone)
+    cadence = CadenceRow(
+        cadence_id=digest_of(repr((of.recurrence, of.timezone, of.gap, fingerprint))),
+        recurrence=of.recurrence,
+        timezone=of.timezone,
+        gap=of.gap,
+        fold="first",
+        fingerprint=fingerprint,
+    )
+    version = Version(
+        schedule_id=ScheduleId(id_),
+        number=number,
+        definition=of,
+        cadence_id=cadence.cadence_id,
+        fold=cadence.fold,
+        period="day",
+        tzdata="2026.1",
+        fingerprint=fingerprint,
+        effective_from=effective_from,
+        effective_until=None,
+        last_scheduled_at=None,
+        created_at=MADE_AT,
+    )
+    return NewVersion(version=version, cadence=cadence, zone_rules=zone_rules_row(of.timezone, fingerprint))
+
+
+def zone_rules_row(timezone: str, fingerprint: str, *, tzdata: str = "2026.1") -> ZoneRulesRow:
+    offsets = encode_json({"first": 0, "changes": [[0, 3600]]})
+    return ZoneRulesRow(timezone=timezone, fingerprint=fingerprint, tzdata=tzdata, offsets=offsets)
+
+
 def new_schedule(
     id_: str = "report-7",
     *,
@@ -75,31 +120,9 @@ def new_schedule(
     history_from: datetime = MADE_AT,
     idempotency: IdempotencyRecord | None = None,
 ) -> NewSchedule:
-    """What creating the schedule writes; its cadence is one that all with an equal rule share."""
+    """What creating the schedule writes."""
     schedule_id = ScheduleId(id_)
-    of = of or definition()
-    cadence = CadenceRow(
-        cadence_id=digest_of(repr((of.recurrence, of.timezone, of.gap))),
-        recurrence=of.recurrence,
-        timezone=of.timezone,
-        gap=of.gap,
-        fold="first",
-        fingerprint=digest_of(of.timezone),
-    )
-    version = Version(
-        schedule_id=schedule_id,
-        number=1,
-        definition=of,
-        cadence_id=cadence.cadence_id,
-        fold=cadence.fold,
-        period="day",
-        tzdata="2026.1",
-        fingerprint=cadence.fingerprint,
-        effective_from=MADE_AT.replace(microsecond=0) + SECOND,
-        effective_until=None,
-        last_scheduled_at=None,
-        created_at=MADE_AT,
-    )
+    first = new_version(id_, of)
     schedule = Schedule(
         schedule_id=schedule_id,
         partition=partition,
@@ -114,12 +137,11 @@ def new_schedule(
         updated_at=MADE_AT,
         history_from=history_from,
         careful_until=None,
-        definition_digest=digest_of(repr(of)),
+        definition_digest=digest_of(repr(first.version.definition)),
     )
     return NewSchedule(
         schedule=schedule,
-        version=version,
-        cadence=cadence,
+        first=first,
         event=audit_event(id_, "schedule.create", at=MADE_AT),
         idempotency=idempotency,
     )
@@ -137,6 +159,16 @@ def idempotency_record(
     )
 
 
+def change_of(schedule: Schedule, *, at: datetime = NINE) -> ScheduleChange:
+    """A change that expects the schedule as given and changes nothing, to be given what it is to do."""
+    return ScheduleChange(
+        schedule_id=schedule.schedule_id,
+        expected_revision=schedule.revision,
+        expected_cursor=schedule.cursor,
+        at=at,
+    )
+
+
 def status_change(
     schedule: Schedule,
     status: ScheduleStatus,
@@ -144,33 +176,43 @@ def status_change(
     at: datetime,
     cursor: Cursor | None = None,
     status_reason: str | None = None,
-) -> StatusChange:
-    """A change of status that expects the schedule as given, and leaves its cursor unless told otherwise."""
+) -> ScheduleChange:
     actions: dict[ScheduleStatus, AuditAction] = {
         ScheduleStatus.ACTIVE: "schedule.resume",
         ScheduleStatus.PAUSED: "schedule.pause",
         ScheduleStatus.ERROR: "schedule.error",
         ScheduleStatus.ENDED: "schedule.end",
     }
-    return StatusChange(
-        schedule_id=schedule.schedule_id,
-        expected_status=schedule.status,
-        expected_cursor=schedule.cursor,
+    return replace(
+        change_of(schedule, at=at),
         status=status,
         status_reason=status_reason,
         event=audit_event(schedule.schedule_id, actions[status], at=at),
-        cursor=cursor or schedule.cursor,
+        cursor=cursor,
     )
 
 
-def pause(schedule: Schedule, *, at: datetime) -> StatusChange:
+def pause(schedule: Schedule, *, at: datetime) -> ScheduleChange:
     opened = Suspension(from_=at, until=None, reason="paused")
     return replace(status_change(schedule, ScheduleStatus.PAUSED, at=at), suspension_opened=opened)
 
 
-def resume(schedule: Schedule, *, at: datetime, paused_at: datetime) -> StatusChange:
+def resume(schedule: Schedule, *, at: datetime, paused_at: datetime) -> ScheduleChange:
     closed = Suspension(from_=paused_at, until=at, reason="paused")
     return replace(status_change(schedule, ScheduleStatus.ACTIVE, at=at), suspension_closed=closed)
+
+
+def edit(
+    schedule: Schedule, new: NewVersion, *, at: datetime = NINE, cursor: Cursor | None = None
+) -> ScheduleChange:
+    """One that ends the window of the latest version where that of the new one begins."""
+    return replace(
+        change_of(schedule, at=at),
+        versions=(new,),
+        windows=((schedule.latest_version, new.version.effective_from),),
+        cursor=cursor,
+        event=audit_event(schedule.schedule_id, "schedule.edit", at=at),
+    )
 
 
 def run_at(schedule: Schedule, instant: datetime, *, period_key: str | None = None) -> Run:
@@ -191,6 +233,30 @@ def run_at(schedule: Schedule, instant: datetime, *, period_key: str | None = No
         admitted_at=instant,
         available_at=instant,
     )
+
+
+def planned_run_at(
+    schedule: Schedule, instant: datetime, *, due: datetime | None = None, period_key: str | None = None
+) -> Run:
+    """The run of the schedule's occurrence at `instant`, as it is planned ahead; moved where `due` is told."""
+    return replace(
+        run_at(schedule, instant, period_key=period_key),
+        due_at=due or instant,
+        state=RunState.PLANNED,
+        planned_at=MADE_AT,
+        admitted_at=None,
+        available_at=None,
+    )
+
+
+def change_to(run: Run, state: RunState, *, at: datetime = NINE, reason: str | None = None) -> RunChange:
+    """The change of a run as it is to that state; `at` is its stamp there."""
+    changed = replace(run, state=state, reason=reason)
+    if state is RunState.QUEUED:
+        changed = replace(changed, admitted_at=at, available_at=run.due_at)
+    elif state in SETTLED:
+        changed = replace(changed, finished_at=at)
+    return RunChange(expected_state=run.state, run=changed)
 
 
 def skip_at(
@@ -226,7 +292,7 @@ def admission(
         runs = [] if instant is None else [run_at(schedule, instant)]
     return Admission(
         schedule_id=schedule.schedule_id,
-        expected_status=schedule.status,
+        expected_revision=schedule.revision,
         expected_cursor=schedule.cursor,
         runs=tuple(runs),
         skips=tuple(skips),

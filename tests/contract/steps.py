@@ -1,6 +1,7 @@
 """What several tests do to a store on their way: short names for port calls, in batches that every store takes."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
 
@@ -12,6 +13,7 @@ from rota.domain.settlement import Settlement
 from rota.store.port import (
     LEASE_MAX,
     AdmissionOutcome,
+    ChangeOutcome,
     Creation,
     Delivery,
     Fence,
@@ -19,10 +21,12 @@ from rota.store.port import (
     HeartbeatOutcome,
     NewSchedule,
     OpenedAttempt,
+    ScheduleChange,
+    ScheduleFilter,
     ScheduleRecord,
     Store,
 )
-from tests.contract.builders import MADE_AT, NINE, admission, new_schedule, run_at
+from tests.contract.builders import DAY, MADE_AT, NINE, admission, change_of, new_schedule, run_at
 
 PARTITIONS = 4
 TTL = LEASE_MAX
@@ -38,6 +42,50 @@ def create(store: Store, new: NewSchedule | None = None) -> Schedule:
     new = new or new_schedule()
     assert store.commit_creation(new, now=MADE_AT) is Creation.CREATED
     return new.schedule
+
+
+def commit(store: Store, change: ScheduleChange, *, fence: Fence | None = None) -> Schedule:
+    """The schedule after a change that has to apply."""
+    assert store.commit_change(change, fence=fence) is ChangeOutcome.CHANGED
+    record = store.get_schedule(change.schedule_id)
+    assert record is not None
+    return record.schedule
+
+
+def refuse(
+    store: Store, change: ScheduleChange, outcome: ChangeOutcome, *, fence: Fence | None = None
+) -> None:
+    """A change that has to be refused so, and to leave everything as it was."""
+    before = contents(store)
+    assert store.commit_change(change, fence=fence) is outcome
+    assert contents(store) == before
+
+
+def contents(store: Store) -> dict[str, object]:
+    """Everything that changes and admissions write, of the few schedules that there are."""
+    records = store.list_schedules(ScheduleFilter(), after=None, limit=100)
+    ids = [record.schedule.schedule_id for record in records]
+    return {
+        "schedules": records,
+        "acme's": store.list_schedules(ScheduleFilter(label=("customer", "acme")), after=None, limit=100),
+        "zeta's": store.list_schedules(ScheduleFilter(label=("customer", "zeta")), after=None, limit=100),
+        "versions": [store.list_versions(id_, before=None, limit=100) for id_ in ids],
+        "zone rules": store.list_zone_rules(),
+        "history": [store.list_audit(id_, limit=100) for id_ in ids],
+        "ledgers": [store.list_ledger(id_, before=None, limit=100) for id_ in ids],
+        "deliveries": deliveries(store),
+        "answer": store.get_idempotency("order-1", now=MADE_AT),
+    }
+
+
+def deliveries(store: Store, *jobs: str) -> list[Delivery]:
+    """Every delivery intent, whenever it becomes available."""
+    return store.read_deliveries(jobs or ["sales_report"], now=NINE + 1000 * DAY, limit=1000)
+
+
+def plan(store: Store, schedule: Schedule, *runs: Run) -> Schedule:
+    """Creates these runs in one change; the schedule is as given."""
+    return commit(store, replace(change_of(schedule), runs=runs))
 
 
 def hold(store: Store, owner: str = "node-a", *, now: datetime = MADE_AT) -> list[Fence]:

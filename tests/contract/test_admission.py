@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from rota.domain.admission import Admission
-from rota.domain.identity import ScheduleId
 from rota.domain.run import Run, RunState
 from rota.domain.schedule import Cursor, Schedule, ScheduleStatus
 from rota.store.port import (
@@ -24,27 +23,16 @@ from tests.contract.builders import (
     NINE,
     SECOND,
     admission,
+    change_of,
     cursor,
     new_schedule,
     run_at,
     skip_at,
-    status_change,
 )
-from tests.contract.steps import admit, create, due_ids, hold, record_of
+from tests.contract.steps import admit, commit, contents, create, deliveries, due_ids, hold, record_of
 
 ADMITTED, STALE = AdmissionOutcome.ADMITTED, AdmissionOutcome.STALE
 FENCED, KEY_USED = AdmissionOutcome.FENCED, AdmissionOutcome.KEY_USED
-
-
-def contents(store: Store) -> tuple[object, ...]:
-    """Everything an admission may write, of every schedule."""
-    records = [store.get_schedule(ScheduleId(id_)) for id_ in ("report-7", "other")]
-    ledgers = [store.list_ledger(ScheduleId(id_), before=None, limit=100) for id_ in ("report-7", "other")]
-    return (records, ledgers, deliveries(store))
-
-
-def deliveries(store: Store) -> list[Delivery]:
-    return store.read_deliveries(["sales_report"], now=NINE + 1000 * DAY, limit=1000)
 
 
 def assert_refused(store: Store, fence: Fence, element: Admission, outcome: AdmissionOutcome) -> None:
@@ -163,15 +151,19 @@ def test_an_admission_needs_the_cursor_that_it_expects(store: Store, expected: C
     assert_refused(store, fence, replace(whole_admission(schedule), expected_cursor=expected), STALE)
 
 
-@pytest.mark.parametrize(
-    "status", [status for status in ScheduleStatus if status is not ScheduleStatus.ACTIVE]
-)
-def test_an_admission_needs_the_status_that_it_expects(store: Store, status: ScheduleStatus) -> None:
+def test_an_admission_needs_the_revision_that_it_expects(store: Store) -> None:
     schedule, fence = create(store), hold(store)[0]
     element = whole_admission(schedule)
-    assert_refused(store, fence, replace(element, expected_status=status), STALE)
-    assert store.commit_status_change(status_change(schedule, status, at=NINE))
+    for revision in (schedule.revision - 1, schedule.revision + 1):
+        assert_refused(store, fence, replace(element, expected_revision=revision), STALE)
+    commit(store, change_of(schedule))
     assert_refused(store, fence, element, STALE)
+
+
+def test_admissions_leave_the_revision_as_it_is(store: Store) -> None:
+    schedule = create(store)
+    assert admit(store, hold(store)[0], [whole_admission(schedule)]) == [ADMITTED]
+    assert record_of(store, schedule).schedule.revision == schedule.revision
 
 
 def test_an_admission_of_an_unknown_schedule_is_stale(store: Store) -> None:

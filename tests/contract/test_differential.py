@@ -5,8 +5,9 @@ from random import Random
 
 import pytest
 
-from rota.domain.identity import ScheduleId
+from rota.domain.identity import RunId, ScheduleId
 from rota.domain.job import Job, RetryPolicy
+from rota.domain.key_uses import KeyProbe
 from rota.domain.overdue import CatchUpAll, Expire, LatestOnly, OverduePolicy
 from rota.domain.run import RunState
 from rota.domain.schedule import ScheduleStatus
@@ -14,18 +15,20 @@ from rota.store.memory import MemoryStore
 from rota.store.port import ClockReading, LedgerKey, RunFilter, ScheduleFilter, Store
 from tests.contract.builders import HOUR, MINUTE, SECOND, idempotency_record
 from tests.contract.conftest import OpenStore
-from tests.contract.life import IDS, JOBS, KEYS, PARTITIONS, Life
+from tests.contract.life import Life
+from tests.contract.life_known import IDS, JOBS, KEYS, NEWER_RULES, PARTITIONS, ROME_RULES, UTC_RULES
 from tests.contract.twins import Twins, methods_that_succeeded
 
 SEEDS = range(3)
-STEPS = 300
+STEPS = 400
 POLICIES: list[OverduePolicy] = [LatestOnly(), Expire(deadline=MINUTE), CatchUpAll(max_age=HOUR)]
 WITHOUT_EFFECT = {"ping", "close"}
 EVERY_OUTCOME = {
     "commit_creation": {"created", "id_taken", "key_taken"},
-    "commit_status_change": {"True", "False"},
+    "commit_change": {"changed", "stale", "key_used", "pruned", "key_taken"},
     "commit_idempotency": {"True", "False"},
-    "commit_admissions": {"admitted", "stale", "fenced", "pruned", "key_used"},
+    "commit_admissions": {"admitted", "stale", "fenced", "pruned", "not_owned", "key_used"},
+    "commit_planned": {"queued", "held", "dropped", "0"},
     "commit_openings": {"OpenedAttempt", "None"},
     "commit_heartbeats": {"current", "cancel_requested", "stale"},
     "commit_settlements": {"True", "False"},
@@ -66,12 +69,49 @@ def read_schedules(life: Life) -> None:
         both.list_schedules(filter_, after=None, limit=100)
         both.list_schedules(filter_, after=after, limit=2)
     for id_ in map(ScheduleId, IDS):
-        version = both.get_version(id_, 1)
-        if version is not None:
+        versions = both.list_versions(id_, before=None, limit=100)
+        both.list_versions(id_, before=life.random.randrange(5), limit=2)
+        for version in versions[:3]:
+            both.get_version(id_, version.number)
             both.read_cadences([version.cadence_id, "unknown"])
         both.list_audit(id_, limit=100)
     for key in KEYS:
         both.get_idempotency(key, now=life.now)
+
+
+def read_zone_rules(life: Life) -> None:
+    both = life.both
+    after = ScheduleId(life.random.choice(IDS))
+    both.list_zone_rules()
+    for rules in (UTC_RULES, ROME_RULES, NEWER_RULES):
+        both.get_zone_rules(rules.timezone, rules.fingerprint)
+        both.list_computed_with(rules, after=None, limit=100)
+        both.list_computed_with(rules, after=after, limit=2)
+
+
+def read_outcomes(life: Life) -> None:
+    """What is decided of each schedule, and which runs use which periods."""
+    both, random = life.both, life.random
+    for id_ in map(ScheduleId, IDS):
+        both.list_ahead(id_, from_=life.soon(), limit=100)
+        both.list_ahead(id_, from_=life.soon(), limit=2)
+        both.get_last_run_time(id_)
+        both.get_last_decided(id_, before=None)
+        both.get_last_decided(id_, before=life.soon())
+        ids = [run.run_id for run in both.list_runs(RunFilter(schedule_id=id_), before=None, limit=100)]
+        probes = []
+        for _ in range(10):
+            scheduled_from, named_from = life.soon(), life.soon().replace(tzinfo=None)
+            probe = KeyProbe(
+                run_id=random.choice([RunId("unknown"), RunId("unknown"), *ids[:1]]),
+                scheduled_from=scheduled_from,
+                scheduled_until=scheduled_from + random.choice([MINUTE, HOUR, 9 * HOUR]),
+                named_from=named_from,
+                named_until=named_from + random.choice([MINUTE, HOUR, 9 * HOUR]),
+                second_pass=random.choice([None, False, True]),
+            )
+            probes.append(probe)
+        both.read_key_uses(id_, probes)
 
 
 def read_runs(life: Life) -> None:
@@ -120,6 +160,8 @@ def test_random_lives_are_answered_as_the_oracle_answers_them(open_store: OpenSt
             if number % 50 == 0:
                 write_settings(life)
                 read_schedules(life)
+                read_zone_rules(life)
+                read_outcomes(life)
                 read_runs(life)
                 read_work(life)
                 read_settings(life)

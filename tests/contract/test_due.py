@@ -10,7 +10,16 @@ from rota.domain.errors import UnreadableRow
 from rota.domain.job import Job
 from rota.domain.overdue import CatchUpAll, Expire, LatestOnly, OverduePolicy
 from rota.domain.schedule import Cursor, Schedule, ScheduleStatus
-from rota.store.port import AdmissionOutcome, NewSchedule, ScheduleFilter, Store, Unreadable, ZoneRules
+from rota.store.port import (
+    AdmissionOutcome,
+    ChangeOutcome,
+    NewSchedule,
+    NewVersion,
+    ScheduleFilter,
+    Store,
+    Unreadable,
+    ZoneRules,
+)
 from tests.contract.builders import (
     DAY,
     HOUR,
@@ -18,23 +27,27 @@ from tests.contract.builders import (
     MILLISECOND,
     MINUTE,
     NINE,
+    SECOND,
     admission,
+    change_of,
     cursor,
     definition,
+    edit,
     new_schedule,
+    new_version,
     pause,
     resume,
     status_change,
 )
-from tests.contract.steps import admit, create, due_ids, fence_of, record_of
+from tests.contract.steps import admit, commit, create, due_ids, fence_of, record_of
 
 ENDED = ScheduleStatus.ENDED
 
 
-def change(store: Store, schedule: Schedule, status: ScheduleStatus, *, due: Cursor | None = None) -> None:
-    assert store.commit_status_change(
-        status_change(schedule, status, at=NINE - HOUR, cursor=due or schedule.cursor)
-    )
+def set_status(
+    store: Store, schedule: Schedule, status: ScheduleStatus, *, due: Cursor | None = None
+) -> Schedule:
+    return commit(store, status_change(schedule, status, at=NINE - HOUR, cursor=due))
 
 
 def test_due_schedules_are_read_by_due_instant_then_id(store: Store) -> None:
@@ -60,15 +73,14 @@ def test_only_the_asked_partition_is_read(store: Store) -> None:
 def test_what_is_read_is_all_that_deciding_needs(store: Store) -> None:
     new = new_schedule(of=definition(overdue=Expire(deadline=MINUTE)))
     schedule = create(store, new)
-    assert store.commit_status_change(pause(schedule, at=NINE - HOUR))
-    paused = record_of(store, schedule).schedule
-    assert store.commit_status_change(resume(paused, at=NINE + HOUR, paused_at=NINE - HOUR))
+    paused = commit(store, pause(schedule, at=NINE - HOUR))
+    commit(store, resume(paused, at=NINE + HOUR, paused_at=NINE - HOUR))
     record = record_of(store, schedule)
     assert len(record.suspensions) == 1
     assert store.read_due(0, now=NINE, limit=10) == [
         DueSchedule(
             schedule=record.schedule,
-            version=new.version,
+            version=new.first.version,
             suspensions=record.suspensions,
             job_overdue=LatestOnly(),
         )
@@ -78,9 +90,8 @@ def test_what_is_read_is_all_that_deciding_needs(store: Store) -> None:
 def test_suspensions_are_those_of_the_schedule_itself(store: Store) -> None:
     one, other = create(store, new_schedule("one")), create(store, new_schedule("other"))
     for schedule, until in ((one, NINE + HOUR), (other, NINE + 2 * HOUR)):
-        assert store.commit_status_change(pause(schedule, at=NINE - HOUR))
-        paused = record_of(store, schedule).schedule
-        assert store.commit_status_change(resume(paused, at=until, paused_at=NINE - HOUR))
+        paused = commit(store, pause(schedule, at=NINE - HOUR))
+        commit(store, resume(paused, at=until, paused_at=NINE - HOUR))
     due = [entry for entry in store.read_due(0, now=NINE, limit=10) if isinstance(entry, DueSchedule)]
     ends = [[suspension.until for suspension in entry.suspensions] for entry in due]
     assert ends == [[NINE + HOUR], [NINE + 2 * HOUR]]
@@ -98,14 +109,14 @@ def test_the_policy_of_the_job_is_the_one_it_has_now(store: Store, overdue: Over
 
 @pytest.mark.parametrize("status", [ScheduleStatus.PAUSED, ScheduleStatus.ERROR])
 def test_a_schedule_that_is_suspended_is_not_due(store: Store, status: ScheduleStatus) -> None:
-    change(store, create(store), status)
+    set_status(store, create(store), status)
     assert due_ids(store) == []
     assert store.read_due_times([0]) == {}
 
 
 def test_an_ended_schedule_is_due_while_it_owes_instants(store: Store) -> None:
-    change(store, create(store, new_schedule("owes")), ENDED)
-    change(store, create(store, new_schedule("done")), ENDED, due=cursor(None))
+    set_status(store, create(store, new_schedule("owes")), ENDED)
+    set_status(store, create(store, new_schedule("done")), ENDED, due=cursor(None))
     assert due_ids(store) == ["owes"]
     assert store.read_due_times([0]) == {0: NINE}
 
@@ -146,8 +157,15 @@ def test_an_admitted_schedule_is_due_again_at_its_next_instant(store: Store) -> 
     assert store.read_due_times([0]) == {0: NINE + DAY}
 
 
-def rules_of(new: NewSchedule) -> ZoneRules:
-    return ZoneRules(timezone=new.version.definition.timezone, fingerprint=new.version.fingerprint)
+def broken_schedule(id_: str = "report-7") -> NewSchedule:
+    """One whose cursor names a version that does not exist."""
+    new = new_schedule(id_)
+    return replace(new, schedule=replace(new.schedule, cursor=cursor(NINE, version=9), revision=3))
+
+
+def rules_of(new: NewSchedule | NewVersion) -> ZoneRules:
+    version = (new.first if isinstance(new, NewSchedule) else new).version
+    return ZoneRules(timezone=version.definition.timezone, fingerprint=version.fingerprint)
 
 
 def test_schedules_of_excluded_rules_leave_the_page_to_others(store: Store) -> None:
@@ -183,10 +201,39 @@ def test_rules_are_excluded_by_zone_and_fingerprint_together(store: Store) -> No
         assert [entry.schedule.schedule_id for entry in due if isinstance(entry, DueSchedule)] == ids
 
 
+def test_the_rules_of_a_successor_are_excluded_once_it_is_to_take_over(store: Store) -> None:
+    """Until then the schedule's step is its own version's."""
+    tokyo, rome = (
+        new_version(of=definition(timezone=zone), number=2) for zone in ("Asia/Tokyo", "Europe/Rome")
+    )
+    edited = edit(create(store), replace(tokyo, version=replace(tokyo.version, effective_from=NINE + HOUR)))
+    schedule = commit(store, edited)
+
+    def is_due(*excluded: NewVersion) -> bool:
+        rules = {rules_of(new) for new in excluded}
+        return bool(store.read_due(0, now=NINE + DAY, limit=10, excluding=rules))
+
+    assert is_due(tokyo)
+    schedule = commit(store, replace(change_of(schedule), cursor=cursor(NINE + HOUR)))
+    assert (is_due(tokyo), is_due(rome), is_due(tokyo, rome)) == (False, True, False)
+    schedule = commit(store, replace(change_of(schedule), cursor=cursor(NINE + HOUR + SECOND)))
+    assert is_due(tokyo)
+    commit(store, replace(change_of(schedule), cursor=cursor(None), status=ENDED))
+    assert not is_due()
+
+
+def test_a_window_without_an_end_has_no_boundary_to_stand_at(store: Store) -> None:
+    """Neither has a cursor without an instant."""
+    never = Cursor(version=1, scheduled_at=None, due_at=NINE)
+    new = new_version(of=definition(timezone="Asia/Tokyo"), number=2)
+    change = replace(change_of(create(store)), versions=(new,), cursor=never)
+    commit(store, change)
+    assert store.read_due(0, now=NINE, limit=10, excluding={rules_of(new)})
+
+
 def test_a_schedule_that_lost_its_version_is_told_whatever_is_excluded(store: Store) -> None:
-    new = new_schedule()
+    new = broken_schedule()
     broken = create(store, new)
-    change(store, broken, ScheduleStatus.ACTIVE, due=cursor(NINE, version=9))
     [entry] = store.read_due(0, now=NINE, limit=10, excluding=[rules_of(new)])
     assert isinstance(entry, Unreadable)
     with pytest.raises(UnreadableRow, match="version 9 does not exist"):
@@ -195,22 +242,20 @@ def test_a_schedule_that_lost_its_version_is_told_whatever_is_excluded(store: St
 
 def test_a_schedule_whose_rows_make_no_sense_stops_only_itself(store: Store) -> None:
     """I12: its cursor names a version that does not exist."""
-    broken = create(store, new_schedule("a"))
+    broken = create(store, broken_schedule("a"))
     create(store, new_schedule("b"))
-    change(store, broken, ScheduleStatus.ACTIVE, due=cursor(NINE, version=9))
     first, second = store.read_due(0, now=NINE, limit=10)
     assert isinstance(first, Unreadable)
-    assert (first.schedule_id, first.status, first.cursor) == (
+    assert (first.schedule_id, first.status, first.cursor, first.revision) == (
         broken.schedule_id,
         ScheduleStatus.ACTIVE,
-        cursor(NINE, version=9),
+        broken.cursor,
+        broken.revision,
     )
     assert first.problem
     assert isinstance(second, DueSchedule)
     listed = store.list_schedules(ScheduleFilter(), after=None, limit=10)
     assert [record.schedule.schedule_id for record in listed] == ["b"]
-    stopped = status_change(
-        replace(broken, cursor=first.cursor), ScheduleStatus.ERROR, at=NINE, status_reason=first.problem
-    )
-    assert store.commit_status_change(stopped, fence=fence_of(store, 0))
+    stopped = status_change(broken, ScheduleStatus.ERROR, at=NINE, status_reason=first.problem)
+    assert store.commit_change(stopped, fence=fence_of(store, 0)) is ChangeOutcome.CHANGED
     assert due_ids(store) == ["b"]

@@ -30,6 +30,7 @@ from tests.contract.steps import (
     delivery_of,
     open_all,
     open_attempt,
+    plan,
     queue_run,
     run_of,
     settle,
@@ -97,7 +98,7 @@ def test_an_opening_starts_the_run_and_takes_its_delivery(store: Store) -> None:
     started = replace(run, state=RunState.RUNNING, attempt=1, started_at=NINE + SECOND)
     assert store.commit_openings("worker-1", [delivery_of(run)], now=NINE + SECOND) == [
         OpenedAttempt(
-            run=started, version=new.version, job=Job(name="sales_report", lease=timedelta(seconds=45))
+            run=started, version=new.first.version, job=Job(name="sales_report", lease=timedelta(seconds=45))
         )
     ]
     assert run_of(store, ID) == started
@@ -203,7 +204,7 @@ def test_a_run_without_its_version_fails_and_stops_no_other(store: Store) -> Non
     """I12: left waiting it would be delivered first, for ever."""
     schedule = create(store, new_schedule("bad"))
     bad = replace(run_at(schedule, NINE), version=9)
-    admit_runs(store, schedule, bad)
+    plan(store, schedule, bad)
     good = queue_run(store, "good")
     opened = open_all(store, [delivery_of(bad), delivery_of(good)], now=NINE + SECOND)
     assert [attempt and attempt.run.run_id for attempt in opened] == [None, good.run_id]

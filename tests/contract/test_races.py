@@ -1,15 +1,11 @@
 """Every protocol: of callers that do the same thing at once, one does it, and the others are told."""
 
 from collections import Counter
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
-from typing import TypeVar
 
 from rota.domain.identity import RunId
 from rota.domain.json_text import encode_json
 from rota.domain.schedule import ScheduleStatus
-from rota.store.port import AdmissionOutcome, Creation, RunFilter, Store
+from rota.store.port import AdmissionOutcome, ChangeOutcome, Creation, RunFilter, Store
 from tests.contract.builders import (
     MADE_AT,
     MINUTE,
@@ -20,6 +16,7 @@ from tests.contract.builders import (
     pause,
     success,
 )
+from tests.contract.racing import CALLERS, all_at_once
 from tests.contract.steps import (
     admit,
     attempts_of,
@@ -32,21 +29,6 @@ from tests.contract.steps import (
     record_of,
     settle,
 )
-
-CALLERS = 4
-Answer = TypeVar("Answer")
-
-
-def all_at_once(call: Callable[[int], Answer]) -> list[Answer]:
-    """The answers of `CALLERS` threads that each make the call with their own number."""
-    barrier = Barrier(CALLERS, timeout=30)
-
-    def wait_and_call(number: int) -> Answer:
-        barrier.wait()
-        return call(number)
-
-    with ThreadPoolExecutor(CALLERS) as pool:
-        return list(pool.map(wait_and_call, range(CALLERS)))
 
 
 def test_an_id_is_created_by_one(store: Store) -> None:
@@ -97,7 +79,7 @@ def test_a_pause_and_an_admission_do_not_both_apply_to_one_cursor(store: Store) 
 
     def call(number: int) -> bool:
         if number % 2:
-            return store.commit_status_change(pause(schedule, at=NINE))
+            return store.commit_change(pause(schedule, at=NINE)) is ChangeOutcome.CHANGED
         return admit(store, fence, [admission(schedule)]) == [AdmissionOutcome.ADMITTED]
 
     applied = all_at_once(call)

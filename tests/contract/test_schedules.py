@@ -25,9 +25,10 @@ from tests.contract.builders import (
     labels,
     new_schedule,
     pause,
+    resume,
     status_change,
 )
-from tests.contract.steps import create, read_pages, record_of
+from tests.contract.steps import commit, create, read_pages, record_of
 
 RECURRENCES = [
     At(time=datetime(2026, 1, 10, 9)),
@@ -69,28 +70,31 @@ def test_a_created_schedule_is_read_back_whole(store: Store, recurrence: Recurre
     plain = new_schedule(of=asked, labels=labels(customer="açme"))
     new = replace(
         plain,
-        schedule=replace(plain.schedule, careful_until=NINE, status_reason="why"),
-        version=replace(
-            plain.version,
-            effective_until=NINE + 50 * DAY,
-            last_scheduled_at=NINE + 6 * DAY,
-            actor="ops",
-            reason="first",
+        schedule=replace(plain.schedule, careful_until=NINE, status_reason="why", revision=7),
+        first=replace(
+            plain.first,
+            version=replace(
+                plain.first.version,
+                effective_until=NINE + 50 * DAY,
+                last_scheduled_at=NINE + 6 * DAY,
+                actor="ops",
+                reason="first",
+            ),
         ),
     )
     create(store, new)
     assert record_of(store, new.schedule) == ScheduleRecord(
-        schedule=new.schedule, version=new.version, suspensions=()
+        schedule=new.schedule, version=new.first.version, suspensions=()
     )
-    assert store.get_version(new.schedule.schedule_id, 1) == new.version
-    assert store.read_cadences([new.cadence.cadence_id]) == [new.cadence]
+    assert store.get_version(new.schedule.schedule_id, 1) == new.first.version
+    assert store.read_cadences([new.first.cadence.cadence_id]) == [new.first.cadence]
 
 
 @pytest.mark.parametrize("overdue", POLICIES, ids=str)
 def test_a_version_keeps_its_overdue_policy(store: Store, overdue: OverduePolicy | None) -> None:
     new = new_schedule(of=definition(overdue=overdue))
     create(store, new)
-    assert store.get_version(new.schedule.schedule_id, 1) == new.version
+    assert store.get_version(new.schedule.schedule_id, 1) == new.first.version
 
 
 def test_a_schedule_that_names_no_further_instant_can_be_stored(store: Store) -> None:
@@ -111,14 +115,14 @@ def test_an_id_is_created_once(store: Store) -> None:
     second = new_schedule(job="other", of=definition(Cron(expression="0 10 * * *")), labels=labels(a="b"))
     assert store.commit_creation(second, now=MADE_AT + HOUR) is Creation.ID_TAKEN
     assert record_of(store, first.schedule).schedule == first.schedule
-    assert store.get_version(first.schedule.schedule_id, 1) == first.version
+    assert store.get_version(first.schedule.schedule_id, 1) == first.first.version
     assert store.list_audit(first.schedule.schedule_id, limit=10) == [first.event]
-    assert store.read_cadences([second.cadence.cadence_id]) == []
+    assert store.read_cadences([second.first.cadence.cadence_id]) == []
 
 
 def test_the_id_of_an_ended_schedule_stays_taken(store: Store) -> None:
     schedule = create(store)
-    assert store.commit_status_change(status_change(schedule, ScheduleStatus.ENDED, at=NINE))
+    commit(store, status_change(schedule, ScheduleStatus.ENDED, at=NINE))
     assert store.commit_creation(new_schedule(), now=NINE + HOUR) is Creation.ID_TAKEN
     assert record_of(store, schedule).schedule.status is ScheduleStatus.ENDED
 
@@ -127,8 +131,10 @@ def test_schedules_with_an_equal_rule_share_one_cadence(store: Store) -> None:
     one, other = new_schedule("one"), new_schedule("other")
     create(store, one)
     create(store, other)
-    assert one.cadence.cadence_id == other.cadence.cadence_id
-    assert store.read_cadences([one.cadence.cadence_id, other.cadence.cadence_id]) == [one.cadence]
+    assert one.first.cadence.cadence_id == other.first.cadence.cadence_id
+    assert store.read_cadences([one.first.cadence.cadence_id, other.first.cadence.cadence_id]) == [
+        one.first.cadence
+    ]
 
 
 def test_cadences_are_read_by_id_and_unknown_ones_left_out(store: Store) -> None:
@@ -136,8 +142,8 @@ def test_cadences_are_read_by_id_and_unknown_ones_left_out(store: Store) -> None
     other = new_schedule("other", of=definition(Cron(expression="5 * * * *"), timezone="Asia/Kathmandu"))
     create(store, one)
     create(store, other)
-    read = store.read_cadences([other.cadence.cadence_id, "unknown", one.cadence.cadence_id])
-    assert sorted(read, key=repr) == sorted([one.cadence, other.cadence], key=repr)
+    read = store.read_cadences([other.first.cadence.cadence_id, "unknown", one.first.cadence.cadence_id])
+    assert sorted(read, key=repr) == sorted([one.first.cadence, other.first.cadence], key=repr)
     assert store.read_cadences([]) == []
 
 
@@ -161,7 +167,7 @@ def test_a_used_key_creates_nothing(store: Store) -> None:
     assert store.get_schedule(ScheduleId("other")) is None
     assert store.get_version(ScheduleId("other"), 1) is None
     assert store.list_audit(ScheduleId("other"), limit=10) == []
-    assert store.read_cadences([again.cadence.cadence_id]) == []
+    assert store.read_cadences([again.first.cadence.cadence_id]) == []
     assert store.get_idempotency("order-1", now=MADE_AT) == record
 
 
@@ -212,7 +218,7 @@ def test_a_filter_takes_only_what_matches_all_of_it(store: Store) -> None:
     create(store, new_schedule("b", job="mail", labels=zeta))
     create(store, new_schedule("c", job="report", labels=acme))
     paused = create(store, new_schedule("d", job="mail", labels=acme))
-    store.commit_status_change(pause(paused, at=NINE))
+    commit(store, pause(paused, at=NINE))
     assert list_ids(store, ScheduleFilter(job="mail")) == ["a", "b", "d"]
     assert list_ids(store, ScheduleFilter(label=("customer", "acme"))) == ["a", "c", "d"]
     assert list_ids(store, ScheduleFilter(status=ScheduleStatus.PAUSED)) == ["d"]
@@ -238,7 +244,7 @@ def test_a_label_is_matched_whole_and_literally(store: Store, name: str) -> None
 
 def test_a_listed_schedule_is_the_record_that_is_read_alone(store: Store) -> None:
     schedules = [create(store, new_schedule(id_)) for id_ in ("a", "b", "c")]
-    store.commit_status_change(pause(schedules[1], at=NINE))
+    commit(store, pause(schedules[1], at=NINE))
     listed = store.list_schedules(ScheduleFilter(), after=None, limit=10)
     assert listed == [record_of(store, schedule) for schedule in schedules]
     assert listed[1].suspensions
@@ -248,16 +254,11 @@ def test_history_is_told_newest_first_and_of_one_schedule(store: Store) -> None:
     created = new_schedule()
     schedule = create(store, created)
     create(store, new_schedule("other"))
-    changes = [
-        pause(schedule, at=NINE),
-        status_change(
-            replace(schedule, status=ScheduleStatus.PAUSED), ScheduleStatus.ACTIVE, at=NINE + MINUTE
-        ),
-        status_change(schedule, ScheduleStatus.ENDED, at=NINE + MINUTE),
-    ]
-    for change in changes:
-        assert store.commit_status_change(change)
-    newest_first = [change.event for change in reversed(changes)]
+    paused = pause(schedule, at=NINE)
+    resumed = resume(commit(store, paused), at=NINE + MINUTE, paused_at=NINE)
+    ended = status_change(commit(store, resumed), ScheduleStatus.ENDED, at=NINE + MINUTE)
+    commit(store, ended)
+    newest_first = [ended.event, resumed.event, paused.event]
     assert store.list_audit(schedule.schedule_id, limit=10) == [*newest_first, created.event]
     assert store.list_audit(schedule.schedule_id, limit=2) == newest_first[:2]
     assert store.list_audit(ScheduleId("nobody"), limit=2) == []

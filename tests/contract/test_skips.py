@@ -46,21 +46,26 @@ def test_skips_that_touch_within_one_admission_become_one(store: Store) -> None:
     assert skips_of(store, schedule) == [skip_at(schedule, NINE, NINE + 3 * HOUR, count=3)]
 
 
-@pytest.mark.parametrize(
-    ("notes", "kept"),
-    [((None, None), None), (("one", None), "one"), ((None, "two"), "two"), (("one", "two"), "two")],
-)
-def test_the_latest_note_is_kept(
-    store: Store, notes: tuple[str | None, str | None], kept: str | None
-) -> None:
+def test_skips_with_an_equal_note_become_one(store: Store) -> None:
     schedule = create(store)
     commit_skips(
         store,
         schedule,
+        skip_at(schedule, NINE, NINE + HOUR, note="used"),
+        skip_at(schedule, NINE + HOUR, NINE + 2 * HOUR, note="used"),
+    )
+    assert skips_of(store, schedule) == [skip_at(schedule, NINE, NINE + 2 * HOUR, count=2, note="used")]
+
+
+@pytest.mark.parametrize("notes", [("one", None), (None, "two"), ("one", "two"), (None, "")])
+def test_skips_with_another_note_stay_apart(store: Store, notes: tuple[str | None, str | None]) -> None:
+    schedule = create(store)
+    skips = [
         skip_at(schedule, NINE, NINE + HOUR, note=notes[0]),
         skip_at(schedule, NINE + HOUR, NINE + 2 * HOUR, note=notes[1]),
-    )
-    assert skips_of(store, schedule) == [skip_at(schedule, NINE, NINE + 2 * HOUR, count=2, note=kept)]
+    ]
+    commit_skips(store, schedule, *skips)
+    assert skips_of(store, schedule) == skips
 
 
 def test_skips_with_a_gap_between_them_stay_apart(store: Store) -> None:

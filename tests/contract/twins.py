@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import cast
 
-from rota.store.port import Store
+from rota.store.port import PlannedOutcome, Store
 
 SILENT = {"commit_releases", "commit_checkpoints", "commit_clock_reading"}
 """Methods without an answer: what they did shows in the answers of others."""
@@ -27,7 +27,7 @@ class Twins:
         )
         assert answer == expected, f"{self.name}: {method} {arguments} {named}"
         parts = expected if isinstance(expected, list) else [expected]
-        self.answers.update((method, kind_of(part)) for part in parts)
+        self.answers.update((method, kind) for part in parts for kind in kinds_of(part))
         return expected
 
 
@@ -45,8 +45,10 @@ def methods_that_succeeded(answers: Counter[tuple[str, str]]) -> set[str]:
     return {method for method, kind in answers if kind not in nothing or method in SILENT}
 
 
-def kind_of(answer: object) -> str:
-    """A word for an answer: itself where there are few, else its type."""
+def kinds_of(answer: object) -> list[str]:
+    """A word for an answer, or for each part of it: itself where there are few, else its type."""
+    if isinstance(answer, PlannedOutcome):
+        return [name for name in ("queued", "held", "dropped") if getattr(answer, name)] or ["0"]
     if answer is None or isinstance(answer, bool | str) or answer in (0, {}):
-        return str(answer)
-    return type(answer).__name__
+        return [str(answer)]
+    return [type(answer).__name__]

@@ -9,21 +9,27 @@ from sqlalchemy import event
 from sqlalchemy.engine import Engine
 from sqlalchemy.pool import Pool
 
+Work = Callable[[], None]
+
 
 class Ending(StrEnum):
     KILLED = "killed"
     FINISHED = "finished"
 
 
-def run_and_kill(work: Callable[[], None], *, at: int) -> Ending:
-    """Runs `work` in a forked process that is killed at its `at`-th point, if it comes so far.
+def run_and_kill(prepare: Callable[[], Work], *, at: int, only_writers: bool = False) -> Ending:
+    """Does in a forked process what `prepare` answers with; it is killed at the `at`-th point, if it comes so far.
 
-    The points: before and after each statement, before each commit, and after each (the connection goes back).
+    The points: before and after each statement, before each commit, and after each (the connection goes back). What
+    `prepare` itself does is not counted. With `only_writers` a transaction that only reads has one point, its
+    beginning: whatever follows in it leaves the same behind. And of one that writes "after" is left out, which is the
+    next "before".
     """
     child = os.fork()
     if child == 0:
-        _kill_at(at)
         try:
+            work = prepare()
+            _kill_at(at, only_writers=only_writers)
             work()
         except BaseException:  # noqa: BLE001 - the child would go on as a second test runner
             os._exit(1)
@@ -36,16 +42,30 @@ def run_and_kill(work: Callable[[], None], *, at: int) -> Ending:
     return Ending.FINISHED
 
 
-def _kill_at(at: int) -> None:
+def _kill_at(at: int, *, only_writers: bool) -> None:
     passed = 0
+    is_reading = False
 
-    def point(*_: object) -> None:
+    def point() -> None:
         nonlocal passed
         passed += 1
         if passed == at:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    event.listen(Engine, "before_cursor_execute", lambda *_: point())
-    event.listen(Engine, "after_cursor_execute", lambda *_: point())
-    event.listen(Engine, "commit", point)
-    event.listen(Pool, "checkin", lambda *_: point())
+    def before(statement: str) -> None:
+        nonlocal is_reading
+        if statement.startswith("BEGIN"):
+            point()
+            is_reading = statement == "BEGIN"
+        else:
+            between()
+
+    def between() -> None:
+        if not is_reading or not only_writers:
+            point()
+
+    event.listen(Engine, "before_cursor_execute", lambda *arguments: before(str(arguments[2])))
+    event.listen(Engine, "commit", lambda _: between())
+    event.listen(Pool, "checkin", lambda *_: between())
+    if not only_writers:
+        event.listen(Engine, "after_cursor_execute", lambda *_: point())

@@ -101,7 +101,7 @@ def kill_at_every_point(
     for at in range(1, POINTS_MAX):
         database = prepared.with_name(f"killed-at-{at}.db")
         shutil.copy(prepared, database)
-        ending = run_and_kill(partial(work_on, database), at=at)
+        ending = run_and_kill(partial(partial, work_on, database), at=at)
         check(database)
         if ending is Ending.FINISHED:
             return at - 1

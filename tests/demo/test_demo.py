@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rota.demo.checks import Check
+from rota.demo.checks import Check, conclude
 from rota.demo.mailbox import Mailbox
-from rota.demo.story import conclude
 
 FOLDER_KEPT = ["report-ny.1.20260109T140000Z.html", "report-ny.1.20260109T140000Z.csv", "rota.db"]
 
@@ -24,6 +23,7 @@ def test_the_story_ends_well_and_keeps_its_folder(tmp_path: Path) -> None:
     )
     assert told.returncode == 0, told.stdout + told.stderr
     assert "11 of 11 checks hold." in told.stdout
+    assert "The other story: `rota demo edit`" in told.stdout
     assert all((tmp_path / "story" / name).exists() for name in FOLDER_KEPT)
 
 

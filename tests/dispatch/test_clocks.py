@@ -102,6 +102,7 @@ def test_an_end_under_a_clock_that_was_set_back_leaves_runs_in_their_versions_wi
     work_off(new_dispatcher("a"), START + 30 * MINUTE)
     clock.leap(-20 * MINUTE)
     end_schedule(context, "report")
+    work_off(new_dispatcher("b"), clock.now())
     record = context.store.get_schedule(ScheduleId("report"))
     assert record is not None
     assert record.version.effective_until == START + 30 * MINUTE + SECOND

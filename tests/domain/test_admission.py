@@ -45,7 +45,7 @@ def due_since(
     return DueSchedule(
         schedule=replace(made.schedule, status=status),
         version=replace(
-            made.version, period="instant", effective_from=instant, effective_until=effective_until
+            made.first.version, period="instant", effective_from=instant, effective_until=effective_until
         ),
         suspensions=suspensions,
         job_overdue=LatestOnly(),

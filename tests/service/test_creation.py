@@ -7,7 +7,8 @@ import pytest
 from rota.domain.errors import Conflict, InvalidRequest
 from rota.domain.identity import ScheduleId
 from rota.service.context import Context
-from rota.service.creation import KeyReused, create_schedule
+from rota.service.creation import create_schedule
+from rota.service.idempotency import KeyReused
 from rota.service.jobs import put_job
 from rota.service.schedules import end_schedule, show_schedule
 from rota.testing.clock import ManualClock

@@ -16,3 +16,13 @@ def execute(path: Path, statement: str, values: Sequence[object] = ()) -> list[t
         return connection.execute(statement, values).fetchall()
     finally:
         connection.close()
+
+
+def execute_unchecked(path: Path, statement: str) -> None:
+    """What not even the constraints of the tables would let in."""
+    connection = connect(path)
+    try:
+        connection.execute("PRAGMA ignore_check_constraints = ON")
+        connection.execute(statement)
+    finally:
+        connection.close()

@@ -4,19 +4,36 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from sqlalchemy import bindparam, insert, update
+from sqlalchemy.exc import IntegrityError
 
 from rota.domain.errors import Stale
 from rota.domain.job import Job
-from rota.store.port import AdmissionOutcome, RunFilter
+from rota.domain.run import RunState
+from rota.store.port import AdmissionOutcome, ChangeOutcome, RunFilter
 from rota.store.sql import SqlStore, open_sql_store, rows
 from rota.store.sql.prepared import Prepared
 from rota.store.sql.schema import jobs, runs
-from tests.contract.builders import DAY, NINE, admission, new_schedule, run_at, skip_at
-from tests.contract.steps import create, hold, record_of
+from tests.contract.builders import (
+    DAY,
+    NINE,
+    admission,
+    change_of,
+    change_to,
+    cursor,
+    edit,
+    idempotency_record,
+    new_schedule,
+    new_version,
+    planned_run_at,
+    run_at,
+    skip_at,
+)
+from tests.contract.steps import create, fence_of, hold, record_of
 from tests.store.raw import connect, execute
 
 WRITERS = 4
@@ -63,6 +80,79 @@ def test_an_admission_that_all_connections_try_applies_for_one(path: Path, store
     for told in zip(*outcomes, strict=True):
         assert sorted(told) == [AdmissionOutcome.ADMITTED] + [AdmissionOutcome.STALE] * (WRITERS - 1)
     assert execute(path, "SELECT count(*) FROM runs") == [(20,)]
+
+
+def test_a_change_that_all_connections_try_applies_for_one(path: Path, store: SqlStore) -> None:
+    schedules = [create(store, new_schedule(f"s{number:02d}")) for number in range(10)]
+    outcomes: list[list[ChangeOutcome]] = []
+
+    def edit_all(writer: int) -> None:
+        own = open_sql_store(str(path))
+        changes = [
+            replace(
+                edit(schedule, new_version(schedule.schedule_id, number=2, effective_from=NINE + DAY)),
+                runs=(planned_run_at(schedule, NINE),),
+                idempotency=idempotency_record(f"{writer}-{schedule.schedule_id}", expires_at=NINE + DAY),
+            )
+            for schedule in schedules
+        ]
+        outcomes.append([own.commit_change(change) for change in changes])
+        own.close()
+
+    _all_at_once(edit_all)
+    for told in zip(*outcomes, strict=True):
+        assert sorted(told) == [ChangeOutcome.CHANGED] + [ChangeOutcome.STALE] * (WRITERS - 1)
+    for table, count in (("versions", 20), ("runs", 10), ("audit", 20), ("idempotency", 10)):
+        assert execute(path, f"SELECT count(*) FROM {table}") == [(count,)]
+
+
+def test_planned_runs_that_all_connections_see_due_are_queued_once(path: Path, store: SqlStore) -> None:
+    fence = fence_of(store, 0)
+    for number in range(30):
+        schedule = create(store, new_schedule(f"s{number:02d}", due=NINE + DAY))
+        store.commit_change(replace(change_of(schedule), runs=(planned_run_at(schedule, NINE),)))
+    queued: list[int] = []
+
+    def fall_due(_: int) -> None:
+        own = open_sql_store(str(path))
+        queued.extend(own.commit_planned(fence, now=NINE, limit=4).queued for _ in range(10))
+        own.close()
+
+    _all_at_once(fall_due)
+    assert sum(queued) == 30
+    assert execute(path, "SELECT count(*) FROM outbox") == [(30,)]
+
+
+def test_elements_of_one_batch_that_build_on_each_other_apply_one_after_the_other(store: SqlStore) -> None:
+    [fence, *_] = hold(store)
+    schedule = create(store)
+    store.commit_change(edit(schedule, new_version(number=2, effective_from=NINE)))
+    first = record_of(store, schedule).schedule
+    taken_over = replace(first, cursor=cursor(NINE, version=2))
+    activation = replace(admission(first, runs=[]), cursor=taken_over.cursor)
+    elements = [activation, admission(taken_over), admission(first)]
+    outcomes = store.commit_admissions(fence, elements, now=NINE)
+    assert outcomes == [AdmissionOutcome.ADMITTED, AdmissionOutcome.ADMITTED, AdmissionOutcome.STALE]
+
+
+def test_an_element_that_finds_a_run_changed_takes_no_intent_away(path: Path, store: SqlStore) -> None:
+    [fence, *_] = hold(store)
+    changed, other = (create(store, new_schedule(f"s{number}", due=NINE + DAY)) for number in range(2))
+    run = planned_run_at(changed, NINE)
+    store.commit_change(replace(change_of(changed), expected_cursor=None, runs=(run,)))
+    assert store.commit_planned(fence, now=NINE, limit=1).queued == 1
+    late = replace(admission(changed, runs=[]), run_changes=(change_to(run, RunState.SKIPPED),))
+    outcomes = store.commit_admissions(fence, [late, admission(other)], now=NINE)
+    assert outcomes == [AdmissionOutcome.STALE, AdmissionOutcome.ADMITTED]
+    assert execute(path, "SELECT count(*) FROM outbox") == [(2,)]
+
+
+def test_a_change_that_can_never_be_written_is_raised(path: Path, store: SqlStore) -> None:
+    schedule = create(store)
+    execute(path, "UPDATE versions SET number = 2")
+    with pytest.raises(IntegrityError, match="UNIQUE constraint failed: versions"):
+        store.commit_change(edit(schedule, new_version(number=2)))
+    assert execute(path, "SELECT count(*) FROM audit") == [(1,)]
 
 
 def test_a_batch_in_which_a_key_is_used_is_written_but_for_that_element(path: Path, store: SqlStore) -> None:

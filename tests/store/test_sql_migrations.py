@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 
 from rota.domain.admission import SkipReason
 from rota.domain.run import AttemptOutcome, Origin, RunState
-from rota.domain.schedule import ScheduleStatus
+from rota.domain.schedule import Boundary, ScheduleStatus
 from rota.store.port import StoreUnavailable
 from rota.store.sql import migrations, open_sql_store
 from rota.store.sql.engine import Database
@@ -66,6 +66,7 @@ def test_every_revision_is_known() -> None:
         ("runs", "origin", get_args(Origin)),
         ("attempts", "outcome", AttemptOutcome),
         ("skips", "reason", get_args(SkipReason)),
+        ("versions", "boundary", get_args(Boundary)),
     ],
 )
 def test_a_check_lists_the_names_of_its_enum(

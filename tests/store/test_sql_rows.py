@@ -14,6 +14,7 @@ from rota.domain.json_text import encode_json
 from rota.domain.overdue import CatchUpAll, Expire, LatestOnly, OverduePolicy
 from rota.domain.recurrence import At, Cron, Every, Recurrence, RRule
 from rota.domain.run import Progress, Run, RunState
+from rota.store.port import ChangeOutcome
 from rota.store.sql import SqlStore, rows
 from rota.store.sql.schema import runs
 from tests.contract.builders import (
@@ -22,9 +23,11 @@ from tests.contract.builders import (
     MINUTE,
     NINE,
     SECOND,
+    change_of,
     definition,
     labels,
     new_schedule,
+    new_version,
 )
 from tests.contract.steps import create
 from tests.store.raw import execute
@@ -57,8 +60,32 @@ def test_a_definition_comes_back_as_it_was(
     )
     new = new_schedule(of=asked)
     create(store, new)
-    assert store.get_version(new.schedule.schedule_id, 1) == new.version
-    assert store.read_cadences([new.cadence.cadence_id]) == [new.cadence]
+    assert store.get_version(new.schedule.schedule_id, 1) == new.first.version
+    assert store.read_cadences([new.first.cadence.cadence_id]) == [new.first.cadence]
+
+
+def test_a_version_comes_back_as_it_was_and_as_it_was_stamped_anew(store: SqlStore) -> None:
+    schedule = create(store)
+    second = new_version(number=2, effective_from=NINE)
+    version = replace(
+        second.version,
+        effective_until=NINE + DAY,
+        last_scheduled_at=NINE + HOUR,
+        actor="ops",
+        reason="moved",
+        boundary="now",
+        series=2,
+        counts_from=NINE + MINUTE,
+        named_before=7,
+    )
+    change = replace(change_of(schedule), versions=(replace(second, version=version),))
+    assert store.commit_change(change) is ChangeOutcome.CHANGED
+    assert store.get_version(schedule.schedule_id, 2) == version
+    stamped = new_version(number=2, fingerprint="other", effective_from=NINE + HOUR)
+    anew = replace(change, expected_revision=2, versions=(), restamped=(stamped,))
+    assert store.commit_change(anew) is ChangeOutcome.CHANGED
+    assert store.get_version(schedule.schedule_id, 2) == stamped.version
+    assert store.get_zone_rules("UTC", "other") == stamped.zone_rules
 
 
 def test_a_run_comes_back_as_it_was(store: SqlStore) -> None:
@@ -85,6 +112,8 @@ def test_a_run_comes_back_as_it_was(store: SqlStore) -> None:
         progress=Progress(fraction=1 / 3, message="a third"),
         error="no paper",
         cancel_requested_at=datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC),
+        second_pass=True,
+        carried_by=2,
     )
     with store._database.writing() as connection:
         connection.execute(insert(runs), [rows.run_values(run)])
@@ -126,6 +155,7 @@ def test_every_json_text_is_canonical(store: SqlStore, path: Path) -> None:
         ("versions", "params"),
         ("cadences", "recurrence"),
         ("audit", "details"),
+        ("zone_rules", "offsets"),
         ("jobs", "spec"),
     ]
     for table, column in texts:

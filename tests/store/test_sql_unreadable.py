@@ -40,9 +40,17 @@ from tests.contract.builders import (
     success,
 )
 from tests.contract.steps import create, fence_of, queue_run, read_pages
-from tests.store.raw import execute
+from tests.store.raw import execute, execute_unchecked
 
-TABLES = (schema.schedules, schema.versions, schema.runs, schema.outbox, schema.partitions, schema.skips)
+TABLES = (
+    schema.schedules,
+    schema.versions,
+    schema.zone_rules,
+    schema.runs,
+    schema.outbox,
+    schema.partitions,
+    schema.skips,
+)
 BAD = "bad"
 GOOD = "good"
 
@@ -85,6 +93,15 @@ NONSENSE: dict[str, tuple[str, str]] = {
     ),
     "an unknown fold": ("UPDATE versions SET fold = 'third' WHERE schedule_id = 'bad'", "third"),
     "a date beyond all": ("UPDATE versions SET created_at = 1e18 WHERE schedule_id = 'bad'", ""),
+    "an unknown boundary": ("UPDATE versions SET boundary = 'later' WHERE schedule_id = 'bad'", "later"),
+    "a series that began beyond all dates": (
+        "UPDATE versions SET counts_from = 1e18 WHERE schedule_id = 'bad'",
+        "",
+    ),
+    "no latest version": (
+        "UPDATE schedules SET latest_version = 2 WHERE id = 'bad'",
+        "version 2 does not exist",
+    ),
     "no version": ("DELETE FROM versions WHERE schedule_id = 'bad'", "version 1 does not exist"),
     "a cursor without one": ("UPDATE schedules SET version = 9 WHERE id = 'bad'", "version 9 does not exist"),
 }
@@ -95,12 +112,12 @@ def test_a_row_that_makes_no_sense_stops_only_itself(store: SqlStore, path: Path
     statement, problem = NONSENSE[kind]
     for id_ in ("a-first", BAD, GOOD):
         create(store, new_schedule(id_))
-    execute(path, statement)
+    execute_unchecked(path, statement)
     first, bad, good = store.read_due(0, now=NINE, limit=10)
     assert isinstance(first, DueSchedule)
     assert isinstance(good, DueSchedule)
     assert isinstance(bad, Unreadable)
-    assert bad.schedule_id == BAD
+    assert (bad.schedule_id, bad.revision) == (BAD, 1)
     assert "schedule bad" in bad.problem
     assert problem in bad.problem
     with pytest.raises(UnreadableRow, match="schedule bad"):
@@ -117,7 +134,7 @@ def test_an_expression_that_cannot_be_computed_is_shown_but_not_due(store: SqlSt
     assert bad.cursor == never.schedule.cursor
     record = store.get_schedule(ScheduleId(BAD))
     assert record is not None
-    assert record.version == never.version
+    assert record.version == never.first.version
 
 
 def test_a_job_that_makes_no_sense_stops_only_its_schedules(store: SqlStore, path: Path) -> None:
@@ -285,9 +302,15 @@ def test_a_cadence_that_makes_no_sense_is_left_out(store: SqlStore, path: Path) 
     news = [new_schedule(BAD), new_schedule(GOOD, of=definition(Cron(expression="5 * * * *")))]
     for new in news:
         create(store, new)
-    ids = [new.cadence.cadence_id for new in news]
+    ids = [new.first.cadence.cadence_id for new in news]
     execute(path, "UPDATE cadences SET recurrence = '{}' WHERE id = ?", [ids[0]])
-    assert store.read_cadences(ids) == [news[1].cadence]
+    assert store.read_cadences(ids) == [news[1].first.cadence]
+
+
+def test_a_revision_is_at_least_one(store: SqlStore, path: Path) -> None:
+    create(store)
+    with pytest.raises(Exception, match="ck_schedules_revision"):
+        execute(path, "UPDATE schedules SET revision = 0")
 
 
 @pytest.mark.parametrize("column", ["next_due", "next_scheduled_at"])
@@ -304,6 +327,7 @@ def test_a_cursor_that_could_not_be_reported_cannot_be_stored(
     ("table", "column"),
     [
         ("outbox", "available_at"),
+        ("runs", "due_at"),
         ("attempts", "lease_expires_at"),
         ("partitions", "expires_at"),
         ("partitions", "checkpoint"),

@@ -10,7 +10,20 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match
 
-from rota.api import answer_shapes, health, jobs, preview, request_shapes, runs, schedules
+from rota.api import (
+    answer_shapes,
+    editing,
+    health,
+    history,
+    jobs,
+    occurrences,
+    planning,
+    preview,
+    request_shapes,
+    runs,
+    schedules,
+    zones,
+)
 from rota.api.operations import REF_TEMPLATE
 from rota.api.origins import OwnHostOnly, OwnOriginOnly
 from rota.api.problems import answer_http_error, answer_rota_error, answer_unexpected
@@ -19,9 +32,14 @@ from rota.service.context import Context
 
 ROUTERS: tuple[APIRouter, ...] = (
     schedules.router,
+    editing.router,
+    planning.router,
+    occurrences.router,
+    history.router,
     preview.router,
     runs.router,
     jobs.router,
+    zones.router,
     health.router,
 )
 API_VERSION = "1"

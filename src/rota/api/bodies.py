@@ -9,14 +9,15 @@ from typing import Annotated
 from fastapi import Depends
 from starlette.requests import ClientDisconnect, Request
 
-from rota.api.parameters import REASON_CHARACTERS_MAX
 from rota.api.problems import UNREAD_BODY, UnsupportedMediaType
 from rota.domain.definition import FieldErrors
 from rota.domain.errors import MalformedBody, TooLarge
 from rota.domain.json_text import decode_json
+from rota.service.context import REASON_CHARACTERS_MAX
 
 REASON_FIELDS = frozenset({"reason"})
 BODY_BYTES_MAX = 256 * 1024
+MERGE_PATCH_MEDIA_TYPE = "application/merge-patch+json"
 DISCARDED_BYTES_MAX = 16 * 1024 * 1024
 """So much of a body over the limit is read and thrown away: a client that sends before it reads gets to the answer."""
 
@@ -93,8 +94,19 @@ def parse_flag(errors: FieldErrors, body: Mapping[str, object], name: str) -> bo
     return given
 
 
+def parse_text(errors: FieldErrors, body: Mapping[str, object], name: str, *, such_as: str) -> str:
+    """A member that has to be there; what it says is for the use case to judge."""
+    given = body.get(name)
+    if not isinstance(given, str):
+        errors.add(name, f'Give a text, such as "{such_as}".')
+        return ""
+    return given
+
+
 def _check_is_json(request: Request) -> None:
+    """A patch is a merge-patch, by whichever of its two names."""
+    taken = {"application/json"} | ({MERGE_PATCH_MEDIA_TYPE} if request.method == "PATCH" else set())
     given = request.headers.get("content-type", "")
-    if given.partition(";")[0].strip().lower() != "application/json":
+    if given.partition(";")[0].strip().lower() not in taken:
         shown = repr(given[:80]) if given else "nothing"
-        raise UnsupportedMediaType(f"Content-Type says {shown}; send application/json.")
+        raise UnsupportedMediaType(f"Content-Type says {shown}; send {' or '.join(sorted(taken))}.")

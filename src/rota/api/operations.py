@@ -15,17 +15,20 @@ from rota.api.answer_shapes import Problem
 from rota.api.parameters import Parameter
 from rota.api.problems import PROBLEM_MEDIA_TYPE
 
+JSON_MEDIA_TYPE = "application/json"
 REF_TEMPLATE = "#/components/schemas/{model}"
 
 PROBLEMS: Mapping[int, str] = {
-    400: "The body is not JSON, or not JSON that Rota keeps.",
+    400: "The body is not JSON, or not JSON that Rota keeps, or a precondition is malformed.",
     403: "The `Origin` names a page of elsewhere.",
     404: "There is no such thing.",
     409: "The request contradicts what is stored.",
+    412: "`If-Match` names other versions than the latest.",
     413: "The body, or the field named in `errors`, is too large.",
-    415: "The body is not said to be `application/json`.",
+    415: "The body is not said to be JSON.",
     421: "The `Host` is none that the server answers to; only a server on loopback says so.",
     422: "Fields are wrong; `errors` has one entry for each.",
+    428: "`If-Match` is missing.",
     500: "A fault of the server.",
     503: "The store or the clock cannot be used at the moment.",
 }
@@ -43,6 +46,8 @@ class Answer:
     shape: type[BaseModel]
     description: str
     headers: tuple[str, ...] = ()
+    dry_run: type[BaseModel] | None = None
+    """The shape of a dry run, where it is another one: that has none of the headers."""
 
 
 class Operation(TypedDict):
@@ -66,6 +71,7 @@ def operation(
     parameters: Sequence[Parameter] = (),
     body: type[BaseModel] | None = None,
     is_body_required: bool = True,
+    body_types: Sequence[str] = (JSON_MEDIA_TYPE,),
     takes_any_query: bool = False,
 ) -> Operation:
     """The description of an operation.
@@ -81,13 +87,13 @@ def operation(
         statuses |= {400, 403, 413, 415}
         extra["requestBody"] = {
             "required": is_body_required,
-            "content": {"application/json": {"schema": _reference(body)}},
+            "content": {media_type: {"schema": _reference(body)} for media_type in body_types},
         }
     responses: dict[int | str, dict[str, object]] = {
         status: {
             "description": given.description,
-            "headers": _headers(given.headers),
-            "content": {"application/json": {"schema": _reference(given.shape)}},
+            "headers": _headers(given.headers, always=given.dry_run is None),
+            "content": {JSON_MEDIA_TYPE: {"schema": _shapes(given)}},
         }
         for status, given in answers.items()
     }
@@ -112,7 +118,14 @@ def _reference(shape: type[BaseModel]) -> dict[str, object]:
     return {"$ref": REF_TEMPLATE.format(model=shape.__name__)}
 
 
-def _headers(names: Sequence[str]) -> dict[str, object]:
+def _shapes(given: Answer) -> dict[str, object]:
+    if given.dry_run is None:
+        return _reference(given.shape)
+    return {"anyOf": [_reference(given.shape), _reference(given.dry_run)]}
+
+
+def _headers(names: Sequence[str], *, always: bool = True) -> dict[str, object]:
     return {
-        name: {"description": HEADERS[name], "required": True, "schema": {"type": "string"}} for name in names
+        name: {"description": HEADERS[name], "required": always, "schema": {"type": "string"}}
+        for name in names
     }

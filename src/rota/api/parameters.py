@@ -18,28 +18,29 @@ from rota.domain.definition import FieldErrors
 from rota.domain.errors import FieldError, InvalidRequest
 from rota.domain.run import Origin, RunState
 from rota.domain.schedule import ScheduleStatus
+from rota.service.context import REASON_CHARACTERS_MAX
 from rota.service.paging import LIMIT_DEFAULT, LIMIT_MAX
 
 COUNT_DEFAULT = 10
 COUNT_MAX = 1_000
 ACTOR_CHARACTERS_MAX = 120
-REASON_CHARACTERS_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """One optional parameter, as OpenAPI describes it."""
+    """One parameter, as OpenAPI describes it."""
 
     name: str
     description: str
     schema: dict[str, object]
     where: str = "query"
+    is_required: bool = False
 
     def to_openapi(self) -> dict[str, object]:
         return {
             "name": self.name,
             "in": self.where,
-            "required": False,
+            "required": self.is_required,
             "description": self.description,
             "schema": self.schema,
         }
@@ -84,6 +85,11 @@ COUNT = Parameter(
     description="How many occurrences are computed at most.",
     schema=_number(high=COUNT_MAX, default=COUNT_DEFAULT),
 )
+DRY_RUN = Parameter(
+    name="dry_run",
+    description="Tell what it would do, and write nothing.",
+    schema={"type": "boolean", "default": False},
+)
 REASON = Parameter(
     name="reason",
     description="Why; kept in the schedule's history.",
@@ -100,6 +106,16 @@ IDEMPOTENCY_KEY = Parameter(
     where="header",
     description="The same key with the same body gets the same answer again, for 24 hours.",
     schema=_text(maxLength=255, pattern="^[ -~]+$", examples=["order-1742"]),
+)
+IF_MATCH = Parameter(
+    name="If-Match",
+    where="header",
+    description="The ETag of the schedule that the edit was made for, several of them, or `*` for whichever it has.",
+    schema=_text(
+        pattern=r'^(\*|(W/)?"[!#-~]*"( *, *(W/)?"[!#-~]*")*)$',
+        examples=['"1"'],
+    ),
+    is_required=True,
 )
 
 
@@ -171,6 +187,20 @@ def asked_count(asked: Mapping[str, str]) -> int:
     return whole_number(asked, COUNT.name, default=COUNT_DEFAULT, high=COUNT_MAX)
 
 
+def asked_dry_run(asked: Mapping[str, str]) -> bool:
+    """Whether nothing is to be written. Raises `InvalidRequest`."""
+    given = asked.get(DRY_RUN.name, "false")
+    if given not in ("true", "false"):
+        raise InvalidRequest(FieldError(DRY_RUN.name, "Give true or false."))
+    return given == "true"
+
+
+async def read_dry_run(query: Annotated["AskedQuery", Depends(read_query)]) -> bool:
+    """Whether nothing is to be written, where the query says nothing else. Raises `InvalidRequest`."""
+    query.check(asked_dry_run)
+    return asked_dry_run(query.values)
+
+
 def reason_in(asked: Mapping[str, str]) -> str | None:
     """The query's `reason`. Raises `InvalidRequest`."""
     given = asked.get(REASON.name)
@@ -181,4 +211,5 @@ def reason_in(asked: Mapping[str, str]) -> str | None:
 
 
 Query = Annotated[AskedQuery, Depends(read_query)]
+DryRun = Annotated[bool, Depends(read_dry_run)]
 ActorName = Annotated[str | None, Depends(read_actor)]

@@ -14,6 +14,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from rota.api.parameters import IF_MATCH
+from rota.api.preconditions import MalformedPrecondition, PreconditionFailed, PreconditionRequired
 from rota.domain.errors import (
     Conflict,
     FieldError,
@@ -28,8 +30,8 @@ from rota.domain.errors import (
     UnreadableRow,
     ZoneRulesDiffer,
 )
-from rota.service.creation import KeyReused
 from rota.service.health import UNAVAILABLE
+from rota.service.idempotency import KeyReused
 from rota.telemetry import get_logger
 
 PROBLEM_MEDIA_TYPE = "application/problem+json"
@@ -67,6 +69,11 @@ KINDS: Mapping[type[RotaError], ProblemKind] = {
     Conflict: ProblemKind(409, "conflict", "The request contradicts what is stored"),
     IllegalTransition: ProblemKind(409, "conflict", "The request contradicts what is stored"),
     ZoneRulesDiffer: ProblemKind(409, "zone-rules-differ", "The rules of the time zone have changed"),
+    MalformedPrecondition: ProblemKind(400, "malformed-precondition", "If-Match is no list of ETags"),
+    PreconditionFailed: ProblemKind(412, "precondition-failed", "The schedule has another version by now"),
+    PreconditionRequired: ProblemKind(
+        428, "precondition-required", "The request has to say for which version it is"
+    ),
     UnreadableRow: ProblemKind(500, "unreadable", "What is stored makes no sense"),
     Stale: ProblemKind(409, "stale", "It changed meanwhile; read it again"),
 } | dict.fromkeys(UNAVAILABLE, ProblemKind(503, "unavailable", "Rota cannot answer at the moment"))
@@ -154,6 +161,8 @@ def _field_errors(error: Exception) -> Sequence[FieldError]:
             return (FieldError(error.part, error.problem),)
         case KeyReused():
             return (FieldError("Idempotency-Key", str(error)),)
+        case MalformedPrecondition() | PreconditionFailed() | PreconditionRequired():
+            return (FieldError(IF_MATCH.name, str(error)),)
         case TooLarge(field=str(field)) | Conflict(field=str(field)) | MalformedBody(field=str(field)):
             return (FieldError(field, str(error)),)
         case _:

@@ -1,4 +1,4 @@
-"""Routes of schedules: create, list, show, pause, resume, end, and what is to come and what became of it."""
+"""Routes of schedules: create, list, show, pause, resume, end."""
 
 from fastapi import APIRouter, Depends
 from starlette.requests import Request
@@ -10,23 +10,23 @@ from rota.api import request_shapes as requests
 from rota.api.answers import GivenContext, answer, path_of, schedule_answer
 from rota.api.bodies import REASON_FIELDS, ObjectBody, OptionalBody, parse_flag, parse_reason, reason_alone
 from rota.api.operations import Answer, operation
-from rota.api.paging import asked_limit, asked_page, no_filter, page_of
-from rota.api.parameters import ActorName, Query, asked_count, read_query, reason_in
+from rota.api.paging import asked_page, page_of
+from rota.api.parameters import ActorName, DryRun, Query, read_query, reason_in
 from rota.domain.definition import FieldErrors
 from rota.domain.identity import ScheduleId
-from rota.service import creation, occurrences, schedules
+from rota.service import creation, dry_runs, schedules
 from rota.service.context import Actor
-from rota.service.queries import (
-    ledger_place_to_wire,
-    name_place_to_wire,
-    parse_ledger_place,
-    parse_name_place,
-    parse_schedule_filter,
-)
+from rota.service.queries import name_place_to_wire, parse_name_place, parse_schedule_filter
 
 router = APIRouter(dependencies=[Depends(read_query)])
 
 SHOWN = Answer(shape=answers.Schedule, description="The schedule as it is now.", headers=("ETag",))
+SHOWN_OR_TOLD = Answer(
+    shape=answers.Schedule,
+    description="The schedule as it is now; with `dry_run`, what would come of it.",
+    headers=("ETag",),
+    dry_run=answers.DryRun,
+)
 RESUME_FIELDS = REASON_FIELDS | {"apply_overdue"}
 
 
@@ -98,18 +98,21 @@ def show_schedule(context: GivenContext, schedule_id: str) -> Response:
     **operation(
         "schedule.pause",
         summary="Pause a schedule",
-        answers={200: SHOWN},
+        answers={200: SHOWN_OR_TOLD},
         problems=(404, 409),
-        parameters=(parameter.ACTOR,),
+        parameters=(parameter.DRY_RUN, parameter.ACTOR),
         body=requests.Reason,
         is_body_required=False,
     ),
 )
-def pause_schedule(context: GivenContext, schedule_id: str, body: OptionalBody, actor: ActorName) -> Response:
+def pause_schedule(
+    context: GivenContext, schedule_id: str, dry_run: DryRun, body: OptionalBody, actor: ActorName
+) -> Response:
     """Nothing is admitted from now on. What is queued or running goes on. Pausing what is paused changes nothing."""
-    return schedule_answer(
-        schedules.pause_schedule(context, schedule_id, actor=Actor(name=actor, reason=reason_alone(body)))
-    )
+    who = Actor(name=actor, reason=reason_alone(body))
+    if dry_run:
+        return answer(dry_runs.dry_run_pause(context, schedule_id, actor=who))
+    return schedule_answer(schedules.pause_schedule(context, schedule_id, actor=who))
 
 
 @router.post(
@@ -117,29 +120,32 @@ def pause_schedule(context: GivenContext, schedule_id: str, body: OptionalBody, 
     **operation(
         "schedule.resume",
         summary="Resume a schedule",
-        answers={200: SHOWN},
+        answers={200: SHOWN_OR_TOLD},
         problems=(404, 409),
-        parameters=(parameter.ACTOR,),
+        parameters=(parameter.DRY_RUN, parameter.ACTOR),
         body=requests.Resumption,
         is_body_required=False,
     ),
 )
 def resume_schedule(
-    context: GivenContext, schedule_id: str, body: OptionalBody, actor: ActorName
+    context: GivenContext, schedule_id: str, dry_run: DryRun, body: OptionalBody, actor: ActorName
 ) -> Response:
     """Admission goes on, after a pause or after an error that was set right.
 
     What fell due before it stopped follows the overdue policy; what fell into the pause is skipped as `paused`, or
-    follows the policy too with `apply_overdue`. Resuming what is active changes nothing.
+    follows the policy too with `apply_overdue`; so with planned runs that were held. Resuming what is active changes
+    nothing.
     """
     errors = FieldErrors()
     errors.refuse_unknown(body, RESUME_FIELDS)
     reason = parse_reason(errors, body)
     apply_overdue = parse_flag(errors, body, "apply_overdue")
     errors.raise_if_any()
-    resumed = schedules.resume_schedule(
-        context, schedule_id, apply_overdue=apply_overdue, actor=Actor(name=actor, reason=reason)
-    )
+    who = Actor(name=actor, reason=reason)
+    if dry_run:
+        told = dry_runs.dry_run_resume(context, schedule_id, apply_overdue=apply_overdue, actor=who)
+        return answer(told)
+    resumed = schedules.resume_schedule(context, schedule_id, apply_overdue=apply_overdue, actor=who)
     return schedule_answer(resumed)
 
 
@@ -161,55 +167,3 @@ def end_schedule(context: GivenContext, schedule_id: str, query: Query, actor: A
     query.check(reason_in)
     who = Actor(name=actor, reason=reason_in(query.values))
     return schedule_answer(schedules.end_schedule(context, schedule_id, actor=who))
-
-
-@router.get(
-    "/schedules/{schedule_id}/upcoming",
-    **operation(
-        "schedule.upcoming",
-        summary="List occurrences to come",
-        answers={200: Answer(shape=answers.Upcoming, description="The next ones, soonest first.")},
-        problems=(404, 409),
-        parameters=(parameter.COUNT,),
-    ),
-)
-def list_upcoming(context: GivenContext, schedule_id: str, query: Query) -> Response:
-    """The next occurrences that the schedule's definition names after the present."""
-    query.check(asked_count)
-    return answer(occurrences.list_upcoming(context, schedule_id, count=asked_count(query.values)))
-
-
-@router.get(
-    "/schedules/{schedule_id}/occurrences",
-    **operation(
-        "schedule.occurrences",
-        summary="List what became of occurrences",
-        answers={
-            200: Answer(shape=answers.LedgerPage, description="A page of runs and skips, newest first.")
-        },
-        problems=(404,),
-        parameters=(parameter.CURSOR, parameter.LIMIT),
-    ),
-)
-def list_occurrences(context: GivenContext, schedule_id: str, query: Query) -> Response:
-    """Every occurrence that was decided: a run, or a skip with its reason. A long range of skips is one entry."""
-    asked = asked_page(query, parse_place=parse_ledger_place, parse_filter=no_filter)
-    entries = occurrences.list_ledger(context, schedule_id, before=asked.place, limit=asked.limit + 1)
-    return answer(page_of([(ledger_place_to_wire(key), item) for key, item in entries], limit=asked.limit))
-
-
-@router.get(
-    "/schedules/{schedule_id}/history",
-    **operation(
-        "schedule.history",
-        summary="List who did what",
-        answers={200: Answer(shape=answers.History, description="The newest events, newest first.")},
-        problems=(404,),
-        parameters=(parameter.LIMIT,),
-    ),
-)
-def list_history(context: GivenContext, schedule_id: str, query: Query) -> Response:
-    """Who created, paused, resumed or ended the schedule or cancelled a run of it, when and why."""
-    query.check(asked_limit)
-    events = schedules.list_history(context, schedule_id, limit=asked_limit(query.values))
-    return answer({"items": events, "next_cursor": None})

@@ -28,13 +28,15 @@ COMMANDS = {
         "Turn due occurrences into runs; several share the partitions.",
     ),
     "work": ("rota.cli.processes:work", "Run the jobs of an application."),
-    "schedules": ("rota.cli.schedules:schedules", "Create, show, pause and end schedules."),
-    "runs": ("rota.cli.runs:runs", "Show and cancel runs."),
+    "schedules": ("rota.cli.schedules:schedules", "Create, show, edit, plan, pause and end schedules."),
+    "runs": ("rota.cli.runs:runs", "Show, cancel and replay runs."),
+    "apply": ("rota.cli.applying:apply", "Make schedules as a TOML document has them."),
     "jobs": ("rota.cli.jobs:jobs", "Show and declare jobs."),
     "preview": (
         "rota.cli.preview:preview",
         "Compute the occurrences of a rule that is not saved, without a database.",
     ),
+    "tz": ("rota.cli.zones:tz", "Check and take up new rules of time zones."),
     "doctor": ("rota.cli.doctor:doctor", "Check the machine, the database and the clock."),
     "demo": ("rota.cli.demo:demo", "Tell what Rota does, on a database of its own."),
 }

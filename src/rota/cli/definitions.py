@@ -8,6 +8,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from rota.cli.errors import Usage
+from rota.cli.whole_numbers import WHOLE
+from rota.cli.wording import OVERDUE_FORMS, option_of
 from rota.domain.errors import FieldError, InvalidRequest, MalformedBody, TooLarge
 from rota.domain.json_text import decode_json
 from rota.service.representation import Wire
@@ -45,6 +47,14 @@ Gap = Annotated[
 Fold = Annotated[
     str | None, Parameter(help="For one that exists twice: auto (default), first, second or both.")
 ]
+
+Period = Annotated[str | None, Parameter(help="auto (default), day, week, month or instant.")]
+Overdue = Annotated[str | None, Parameter(help=f"{OVERDUE_FORMS}; as the job says, if not given.")]
+Params = Annotated[str | None, Parameter(help="A JSON object for the job's handler.")]
+Labels = Annotated[list[str] | None, Parameter(name="--label", help="customer=acme; may be repeated.")]
+StartsAt = Annotated[str | None, Parameter(help="No occurrence before this instant.")]
+EndsAt = Annotated[str | None, Parameter(help="None at or after this one.")]
+MaxOccurrences = Annotated[int | None, WHOLE, Parameter(help="At most so many.")]
 
 FROM_FILE = Parameter(allow_leading_hyphen=True)
 """Beside the help of an option that names a file: `-` alone is standard input."""
@@ -103,6 +113,14 @@ def read_object(path: str) -> Wire:
     if not isinstance(value, dict):
         raise InvalidRequest(FieldError("--file", "It holds no JSON object; put the members in braces."))
     return value
+
+
+def options_of(fields: Wire) -> str:
+    """The options that these fields were given by, to be named in a sentence."""
+    kinds = fields.get("recurrence")
+    rule = [f"recurrence.{kind}" for kind in kinds] if isinstance(kinds, dict) else []
+    names = [name for name in fields if name != "recurrence"]
+    return ", ".join(sorted(option_of(name) for name in [*names, *rule]))
 
 
 def given(**fields: object) -> Wire:

@@ -11,8 +11,12 @@ MODULE = "rota.demo"
 
 
 def demo(
-    *folder: Annotated[
-        str, Parameter(allow_leading_hyphen=True, help="A new folder, which is kept; without it, none is.")
+    *story: Annotated[
+        str,
+        Parameter(
+            allow_leading_hyphen=True,
+            help="edit: what an edit does; without it, two weeks of a report. A new folder behind it is kept.",
+        ),
     ],
 ) -> int:
     """Tell what Rota does, on a database of its own."""
@@ -22,5 +26,5 @@ def demo(
         if error.name != MODULE:
             raise
         raise Failed("The demonstration is not part of this installation; see the documentation.") from None
-    result = module.main(list(folder))
+    result = module.main(list(story))
     return result if isinstance(result, int) else 0

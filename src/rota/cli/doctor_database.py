@@ -5,12 +5,12 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from rota.cli.doctor_checks import Check, failure, fine, warning
+from rota.cli.zone_rules import check_zone_rules
 from rota.config import Settings
 from rota.domain.durations import format_duration
-from rota.domain.errors import InvalidExpression, RotaError
+from rota.domain.errors import RotaError
 from rota.domain.instants import format_instant
 from rota.domain.schedule import ScheduleStatus
-from rota.domain.zone import fingerprint
 from rota.service.context import Context
 from rota.service.health import check_readiness, confirm_clock
 from rota.service.queries import parse_schedule_filter
@@ -18,7 +18,6 @@ from rota.wiring import database_file, inspect_sqlite, open_context
 
 LATE = timedelta(minutes=1)
 SCHEDULES_NAMED_MAX = 5
-SCHEDULES_SAMPLED = 200
 
 
 def checks(settings: Settings, *, is_clock_confirmed: bool) -> Iterator[Check]:
@@ -85,7 +84,7 @@ def _context_checks(context: Context, *, is_clock_confirmed: bool) -> Iterator[C
     yield _check_checkpoints(context, now=now)
     yield _check_overdue(context, now=now)
     yield _check_errors(context)
-    yield _check_zone_rules(context)
+    yield check_zone_rules(context)
 
 
 def _check_clock(context: Context, *, is_clock_confirmed: bool) -> Check:
@@ -169,28 +168,6 @@ def _check_errors(context: Context) -> Check:
         f"In error: {named}{more}.",
         remedy="`rota schedules show ID` says why; set it right, then `rota schedules resume ID`.",
     )
-
-
-def _check_zone_rules(context: Context) -> Check:
-    """By a sample: the first active schedules by id. Each zone in it is judged once."""
-    filter_ = parse_schedule_filter({"status": ScheduleStatus.ACTIVE})
-    records = context.store.list_schedules(filter_, after=None, limit=SCHEDULES_SAMPLED)
-    stored = {(record.version.definition.timezone, record.version.fingerprint) for record in records}
-    differing = sorted({zone for zone, digest in stored if _fingerprint_here(context, zone) != digest})
-    if differing:
-        return warning(
-            "zone rules",
-            f"Other than stored, with tz data {context.zones.release()}: {', '.join(differing)}.",
-            remedy="Run the tz data that the schedules were saved with: they are not admitted under others.",
-        )
-    return fine("zone rules", f"as stored (schedules looked at: {len(records)}, their zones: {len(stored)})")
-
-
-def _fingerprint_here(context: Context, zone: str) -> str | None:
-    try:
-        return fingerprint(context.zones.load(zone))
-    except InvalidExpression:
-        return None
 
 
 def _shown(duration: timedelta) -> str:

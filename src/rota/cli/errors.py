@@ -8,7 +8,7 @@ import sys
 from enum import IntEnum
 
 from rota.cli.output import as_one_line
-from rota.cli.wording import InvalidFile, TooLargeFile, beside_file, in_options, option_of
+from rota.cli.wording import InvalidFile, TooLargeFile, beside_file, in_commands, in_options, option_of
 from rota.domain.errors import (
     Conflict,
     FieldError,
@@ -21,6 +21,7 @@ from rota.domain.errors import (
     Stale,
     TooLarge,
 )
+from rota.service.idempotency import KeyReused
 
 
 class ExitCode(IntEnum):
@@ -31,6 +32,8 @@ class ExitCode(IntEnum):
     USAGE = 2
     NOT_FOUND = 3
     CONFLICT = 4
+    DIFFERENT = 5
+    """Zone rules here differ from those that schedules were computed with."""
     INTERRUPTED = 130
     """Ended by Ctrl-C: 128 and the number of the signal, as shells have it."""
     READER_GONE = 141
@@ -67,6 +70,10 @@ def lines_of(error: RotaError) -> list[str]:
             return [f"{field}: {error}"]
         case TooLarge(field=str(field)):
             return [f"{option_of(field)}: {error}"]
+        case KeyReused():
+            return [in_options(FieldError("Idempotency-Key", str(error))).message]
+        case Conflict():
+            return [in_commands(str(error))]
         case _:
             return [str(error)]
 
@@ -77,7 +84,7 @@ def exit_code_of(error: RotaError) -> ExitCode:
             return ExitCode.USAGE
         case NotFound():
             return ExitCode.NOT_FOUND
-        case Conflict() | Stale() | IllegalTransition():
+        case Conflict() | Stale() | IllegalTransition() | KeyReused():
             return ExitCode.CONFLICT
         case _:
             return ExitCode.FAILED

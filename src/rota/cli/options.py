@@ -12,13 +12,14 @@ from rota.cli.errors import Failed
 from rota.cli.whole_numbers import WHOLE
 from rota.config import Settings
 from rota.domain.errors import FieldError, InvalidRequest
-from rota.service.context import Actor, Context
+from rota.service.context import REASON_CHARACTERS_MAX, Actor, Context
 from rota.wiring import database_file, open_context
 
 Database = Annotated[str | None, Parameter(help="A SQLite file or a database URL, instead of ROTA_DATABASE.")]
 AsJson = Annotated[bool, Parameter(help="Print the wire form, as the HTTP API answers.")]
 ActorName = Annotated[str | None, Parameter(help="Who asks; kept in the schedule's history.")]
 Reason = Annotated[str | None, Parameter(help="Why; kept in the schedule's history.")]
+DryRun = Annotated[bool, Parameter(help="Tell what it would do, and why; write nothing.")]
 Cursor = Annotated[str | None, Parameter(help="The next_cursor of the page before.")]
 
 Limit = Annotated[
@@ -27,7 +28,6 @@ Limit = Annotated[
 WalkAll = Annotated[bool, Parameter(name="--all", help="Every page, one after the other.")]
 
 ACTOR_CHARACTERS_MAX = 120
-REASON_CHARACTERS_MAX = 1_000
 
 
 def load_settings(**given: object) -> Settings:

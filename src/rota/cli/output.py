@@ -3,8 +3,9 @@
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
-from rota.cli.tables import Column, table_lines, terminal_width
+from rota.cli.tables import Column, Section, section_lines, table_lines, terminal_width
 
 NOTHING = "-"
 
@@ -22,10 +23,16 @@ def write_line(text: str) -> None:
 
 def write_table(columns: Sequence[Column | str], rows: Iterable[Sequence[object]]) -> None:
     """A header and a row for each entry; None is shown as `-`. A column that is a mere name is never cut."""
-    described = [Column(name=column) if isinstance(column, str) else column for column in columns]
     texts = [[_text(cell) for cell in row] for row in rows]
-    head, *rest = table_lines(described, texts, width=terminal_width())
-    _write_lines([head, rest[0] if _is_unicode() else "-" * len(rest[0]), *rest[1:]])
+    _write_lines(_with_rule(table_lines(_described(columns), texts, width=terminal_width())))
+
+
+def write_sections(columns: Sequence[Column | str], sections: Sequence[Section]) -> None:
+    """Several tables below one header, each below its title."""
+    texts = [
+        replace(section, rows=[[_text(cell) for cell in row] for row in section.rows]) for section in sections
+    ]
+    _write_lines(_with_rule(section_lines(_described(columns), texts, width=terminal_width())))
 
 
 def write_facts(facts: Iterable[tuple[str, object]]) -> None:
@@ -55,6 +62,16 @@ def shown_json(value: object) -> str:
 def shown_labels(labels: object) -> str:
     """`customer=acme, region=eu`"""
     return ", ".join(f"{name}={value}" for name, value in labels.items()) if isinstance(labels, dict) else ""
+
+
+def _described(columns: Sequence[Column | str]) -> list[Column]:
+    return [Column(name=column) if isinstance(column, str) else column for column in columns]
+
+
+def _with_rule(lines: Sequence[str]) -> list[str]:
+    """The lines with the rule below the head as one that the output can show."""
+    head, rule, *body = lines
+    return [head, rule if _is_unicode() else rule.replace("─", "-"), *body]
 
 
 def _text(cell: object) -> str:

@@ -12,6 +12,7 @@ from rota.cli.options import Database
 from rota.cli.output import write_line
 from rota.cli.user_application import load_application
 from rota.cli.whole_numbers import WHOLE
+from rota.cli.zone_rules import warn_of_zone_rules
 from rota.config import Settings
 from rota.telemetry import configure_logging
 from rota.wiring import build_api, hosts_on
@@ -40,6 +41,7 @@ def up(
     _configure_logging(settings)
     with listen(settings.host, settings.port) as listener, application:
         application.register_jobs()
+        warn_of_zone_rules(application.context)
         hosts = hosts_on(listener.getsockname()[0], named=settings.host)
         api = WakingApi(build_api(application.context, hosts=hosts), wake=application.wake)
         _run(
@@ -64,6 +66,7 @@ def dispatch(*, database: Database = None) -> None:
     application, settings = load_application(None, database=database)
     _configure_logging(settings)
     with application:
+        warn_of_zone_rules(application.context)
         _run(("dispatcher", application.build_dispatcher().run))
 
 

@@ -1,4 +1,4 @@
-"""`rota runs`: list, show, cancel."""
+"""`rota runs`: list, show, cancel, replay."""
 
 from typing import Annotated
 
@@ -16,18 +16,17 @@ from rota.cli.options import (
     asked,
     open_existing,
 )
-from rota.cli.output import shown_json, write_facts, write_json, write_more, write_table
+from rota.cli.output import write_json
 from rota.cli.paging import read_pages
-from rota.cli.schedule_tables import items_of
-from rota.cli.tables import Column, Narrow
-from rota.cli.times import shown_local
+from rota.cli.requested import replay
+from rota.cli.run_tables import write_run, write_runs
 from rota.service import runs as use_cases
 from rota.service.queries import ledger_place_to_wire, parse_ledger_place, parse_run_filter
 from rota.service.representation import Wire
 
 STATES = "planned, held, queued, running, succeeded, failed, cancelled, moot or skipped."
 
-runs = App(name="runs", help="Show and cancel runs.")
+runs = App(name="runs", help="Show, cancel and replay runs.")
 
 
 @runs.command(name="list")
@@ -53,15 +52,15 @@ def list_(
             return [(ledger_place_to_wire(key), item) for key, item in found]
 
         page = read_pages(read, cursor=cursor, limit=limit, walk_all=walk_all)
-        write_json(page) if json else _write_runs(page)
+        write_json(page) if json else write_runs(page)
 
 
 @runs.command
 def show(run_id: str, /, *, database: Database = None, json: AsJson = False) -> None:
-    """Show a run with its attempts and its result."""
+    """Show a run with the version that made it, its attempts and its result."""
     with open_existing(database) as context:
         run = use_cases.show_run(context, run_id)
-        write_json(run) if json else _write_run(run)
+        write_json(run) if json else write_run(run)
 
 
 @runs.command
@@ -77,77 +76,7 @@ def cancel(
     """Cancel a run that waits; ask a running one to stop."""
     with open_existing(database) as context:
         run = use_cases.cancel_run(context, run_id, actor=actor_of(actor, reason))
-        write_json(run) if json else _write_run(run)
+        write_json(run) if json else write_run(run)
 
 
-def _write_runs(page: Wire) -> None:
-    write_table(
-        [
-            "RUN",
-            Column(name="JOB", leave_out=3),
-            "STATE",
-            Column(name="LOCAL", leave_out=4),
-            Column(name="UTC", leave_out=1),
-            Column(name="ATTEMPT", leave_out=2),
-            Column(name="WHY", narrow=Narrow.CUT),
-        ],
-        [
-            (
-                item["run_id"],
-                item["job"],
-                item["state"],
-                shown_local(item["local"], item["offset"]),
-                item["scheduled_at"],
-                item["attempt"],
-                item["reason"] or item["error"] or "",
-            )
-            for item in items_of(page)
-        ],
-    )
-    write_more(page)
-
-
-def _write_run(run: Wire) -> None:
-    facts: list[tuple[str, object]] = [
-        ("run", run["run_id"]),
-        ("state", run["state"]),
-        ("why", run["reason"]),
-        ("job", run["job"]),
-        ("local", shown_local(run["local"], run["offset"])),
-        ("scheduled at", run["scheduled_at"]),
-        ("due at", run["due_at"]),
-        ("admitted at", run["admitted_at"]),
-        ("started at", run["started_at"]),
-        ("finished at", run["finished_at"]),
-        ("stop asked at", run["cancel_requested_at"]),
-        ("origin", run["origin"]),
-        ("period", run["period_key"]),
-        ("attempt", run["attempt"]),
-        ("progress", None if run["progress"] is None else shown_json(run["progress"])),
-        ("result", None if run["result"] is None else shown_json(run["result"])),
-        ("error", run["error"]),
-    ]
-    write_facts([(name, value) for name, value in facts if value is not None])
-    attempts = run["attempts"]
-    if isinstance(attempts, list) and attempts:
-        write_table(
-            [
-                "ATTEMPT",
-                "WORKER",
-                Column(name="OPENED AT", leave_out=1),
-                Column(name="FINISHED AT", leave_out=2),
-                "OUTCOME",
-                Column(name="ERROR", narrow=Narrow.WRAP),
-            ],
-            [
-                (
-                    attempt["number"],
-                    attempt["worker"],
-                    attempt["opened_at"],
-                    attempt["finished_at"],
-                    attempt["outcome"],
-                    attempt["error"],
-                )
-                for attempt in attempts
-            ],
-        )
+runs.command(replay)

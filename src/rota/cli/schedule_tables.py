@@ -1,16 +1,28 @@
-"""Schedules and what they did, as tables for people: local time with its offset beside UTC."""
+"""Schedules as tables for people: local time with its offset beside UTC."""
 
 from rota.cli.output import (
     shown_json,
     shown_labels,
     write_facts,
+    write_json,
+    write_line,
     write_more,
     write_table,
 )
 from rota.cli.tables import Column, Narrow
-from rota.cli.times import local_of, shown_local
+from rota.cli.times import local_of
 from rota.service.representation import Wire
 from rota.zones import Zones
+
+
+def write_answer(schedule: Wire, *, zones: Zones, json: bool, said: str | None = None) -> None:
+    """The answer of a command that is a schedule, after a sentence for people."""
+    if json:
+        write_json(schedule)
+        return
+    if said is not None:
+        write_line(said)
+    write_schedule(schedule, zones=zones)
 
 
 def write_schedule(schedule: Wire, *, zones: Zones) -> None:
@@ -35,10 +47,11 @@ def write_schedule(schedule: Wire, *, zones: Zones) -> None:
         ("params", shown_json(schedule["params"])),
         ("labels", shown_labels(schedule["labels"])),
         ("version", schedule["version"]),
+        ("pending", shown_pending(schedule)),
         ("created at", schedule["created_at"]),
         ("tz data", schedule["tzdata"]),
     ]
-    optional = {"why", "starts at", "ends at", "occurrences", "labels"}
+    optional = {"why", "pending", "starts at", "ends at", "occurrences", "labels"}
     write_facts([(name, value) for name, value in facts if value or name not in optional])
 
 
@@ -70,70 +83,6 @@ def write_schedules(page: Wire, *, zones: Zones) -> None:
     write_more(page)
 
 
-def write_upcoming(answer: Wire) -> None:
-    """A line for each occurrence to come."""
-    found = answer["occurrences"]
-    assert isinstance(found, list)  # noqa: S101 - as list_upcoming makes it
-    write_table(
-        [
-            "LOCAL",
-            Column(name="UTC", leave_out=1),
-            Column(name="PERIOD", leave_out=2),
-            Column(name="NOTE", narrow=Narrow.WRAP),
-        ],
-        [
-            (
-                shown_local(item["local"], item["offset"]),
-                item["scheduled_at"],
-                item["period_key"],
-                item["note"] or "",
-            )
-            for item in found
-        ],
-    )
-
-
-def write_ledger(page: Wire, *, zones: Zones, timezone: object) -> None:
-    """A line for each run, and one for each skip: the zone of the schedule now is that of a skip's local time."""
-    write_table(
-        [
-            Column(name="LOCAL", leave_out=2),
-            Column(name="UTC", leave_out=1),
-            "OUTCOME",
-            Column(name="WHY", narrow=Narrow.CUT),
-            "RUN OR RANGE",
-        ],
-        [
-            _run_row(item) if item["kind"] == "run" else _skip_row(item, zones=zones, timezone=timezone)
-            for item in items_of(page)
-        ],
-    )
-    write_more(page)
-
-
-def write_history(page: Wire) -> None:
-    """A line for each event."""
-    write_table(
-        [
-            "AT",
-            "ACTION",
-            "BY",
-            Column(name="WHY", narrow=Narrow.WRAP),
-            Column(name="DETAILS", narrow=Narrow.WRAP, leave_out=1),
-        ],
-        [
-            (
-                item["at"],
-                item["action"],
-                item["actor"],
-                item["reason"],
-                shown_json(item["details"]) if item["details"] else None,
-            )
-            for item in items_of(page)
-        ],
-    )
-
-
 def shown_rule(recurrence: object) -> str:
     """`cron 0 9 * * 1-5`"""
     assert isinstance(recurrence, dict)  # noqa: S101 - as a schedule's wire form has it
@@ -154,19 +103,9 @@ def items_of(page: Wire) -> list[Wire]:
     return items
 
 
-def _run_row(run: Wire) -> tuple[object, ...]:
-    why = run["reason"] or run["error"]
-    return (
-        shown_local(run["local"], run["offset"]),
-        run["scheduled_at"],
-        run["state"],
-        why,
-        run["run_id"],
-    )
-
-
-def _skip_row(skip: Wire, *, zones: Zones, timezone: object) -> tuple[object, ...]:
-    count, from_ = skip["count"], skip["from"]
-    shown = "1 occurrence" if count == 1 else f"{count} occurrences before {skip['until']}"
-    why = f"{skip['reason']}: {skip['note']}" if skip["note"] else skip["reason"]
-    return (local_of(zones, timezone, from_), from_, "skipped", why, shown)
+def shown_pending(schedule: Wire) -> str | None:
+    """The version that waits to take over; None where none does."""
+    pending = schedule["pending"]
+    if not isinstance(pending, dict):
+        return None
+    return f"version {pending['version']} takes over at {pending['effective_from']}"

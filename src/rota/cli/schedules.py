@@ -1,12 +1,14 @@
-"""`rota schedules`: create, list, show, pause, resume, end, and what is to come and what became of it."""
+"""`rota schedules`: create, list, show, end; its other commands are in files of their own."""
 
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from rota.cli import definitions
+from rota.cli import definitions, editing, history, occurrences, pausing, planning, requested
 from rota.cli.errors import Usage
+from rota.cli.occurrence_tables import write_coming
 from rota.cli.options import (
     ActorName,
     AsJson,
@@ -20,40 +22,16 @@ from rota.cli.options import (
     open_existing,
     open_or_make,
 )
-from rota.cli.output import write_json, write_line
-from rota.cli.paging import checked_limit, read_pages
-from rota.cli.schedule_tables import (
-    write_history,
-    write_ledger,
-    write_schedule,
-    write_schedules,
-    write_upcoming,
-)
-from rota.cli.whole_numbers import WHOLE
-from rota.cli.wording import OVERDUE_FORMS, in_options, of_file, option_of
-from rota.domain.errors import Conflict, FieldError
+from rota.cli.output import write_json
+from rota.cli.paging import read_pages
+from rota.cli.schedule_tables import write_answer, write_schedules
+from rota.cli.wording import of_file
 from rota.domain.identity import ScheduleId
-from rota.service import occurrences
 from rota.service import schedules as use_cases
-from rota.service.context import Context
-from rota.service.creation import CreatedSchedule, KeyReused, create_schedule
-from rota.service.queries import (
-    ledger_place_to_wire,
-    name_place_to_wire,
-    parse_ledger_place,
-    parse_name_place,
-    parse_schedule_filter,
-)
+from rota.service.creation import create_schedule
+from rota.service.queries import name_place_to_wire, parse_name_place, parse_schedule_filter
 from rota.service.representation import Wire
 
-UPCOMING_DEFAULT = 10
-
-Labels = Annotated[list[str] | None, Parameter(name="--label", help="customer=acme; may be repeated.")]
-Overdue = Annotated[
-    str | None,
-    Parameter(help=f"{OVERDUE_FORMS}; as the job says, if not given."),
-]
-Period = Annotated[str | None, Parameter(help="auto (default), day, week, month or instant.")]
 DefinitionFile = Annotated[
     str | None,
     definitions.FROM_FILE,
@@ -63,10 +41,7 @@ IdempotencyKey = Annotated[
     str | None, Parameter(help="The same key with the same definition creates one schedule, for 24 hours.")
 ]
 
-schedules = App(name="schedules", help="Create, show, pause and end schedules.")
 
-
-@schedules.command
 def create(
     *,
     id: Annotated[str | None, Parameter(help="Made, if not given.")] = None,  # noqa: A002 - its wire name
@@ -79,13 +54,13 @@ def create(
     anchor: definitions.Anchor = None,
     gap: definitions.Gap = None,
     fold: definitions.Fold = None,
-    period: Period = None,
-    overdue: Overdue = None,
-    params: Annotated[str | None, Parameter(help="A JSON object for the job's handler.")] = None,
-    label: Labels = None,
-    starts_at: Annotated[str | None, Parameter(help="No occurrence before this instant.")] = None,
-    ends_at: Annotated[str | None, Parameter(help="None at or after this one.")] = None,
-    max_occurrences: Annotated[int | None, WHOLE, Parameter(help="At most so many.")] = None,
+    period: definitions.Period = None,
+    overdue: definitions.Overdue = None,
+    params: definitions.Params = None,
+    label: definitions.Labels = None,
+    starts_at: definitions.StartsAt = None,
+    ends_at: definitions.EndsAt = None,
+    max_occurrences: definitions.MaxOccurrences = None,
     file: DefinitionFile = None,
     idempotency_key: IdempotencyKey = None,
     actor: ActorName = None,
@@ -95,31 +70,22 @@ def create(
     """Save a schedule. It takes --job, --timezone and a rule, or --file. It may be repeated safely with --id or
     --idempotency-key.
     """
-    fields = definitions.given(
-        id=id,
-        job=job,
-        timezone=timezone,
-        recurrence=definitions.recurrence_of(cron=cron, at=at, rrule=rrule, every=every, anchor=anchor),
-        gap=gap,
-        fold=fold,
-        period=period,
-        overdue=definitions.overdue_of(overdue),
-        params=definitions.params_of(params),
-        labels=definitions.labels_of(label),
-        starts_at=starts_at,
-        ends_at=ends_at,
-        max_occurrences=max_occurrences,
-    )
+    rule = definitions.recurrence_of(cron=cron, at=at, rrule=rrule, every=every, anchor=anchor)
+    fields = definitions.given(id=id, job=job, timezone=timezone, recurrence=rule, gap=gap, fold=fold)
+    fields |= definitions.given(period=period, overdue=definitions.overdue_of(overdue))
+    fields |= definitions.given(params=definitions.params_of(params), labels=definitions.labels_of(label))
+    fields |= definitions.given(starts_at=starts_at, ends_at=ends_at, max_occurrences=max_occurrences)
     if file is not None and fields:
-        raise Usage(f"--file: The definition is in the file; leave out {_options_of(fields)}.")
+        raise Usage(f"--file: The definition is in the file; leave out {definitions.options_of(fields)}.")
     body = fields if file is None else definitions.read_object(file)
     with open_or_make(database) as context:
         with nullcontext() if file is None else of_file():
-            created = _create(context, body, actor=actor, idempotency_key=idempotency_key)
-        _show(context, created.body, json=json, said="Created." if created.created else "It existed already.")
+            who = actor_of(actor, None)
+            created = create_schedule(context, body, actor=who, idempotency_key=idempotency_key)
+        said = "Created." if created.created else "It existed already."
+        write_answer(created.body, zones=context.zones, json=json, said=said)
 
 
-@schedules.command(name="list")
 def list_(
     *,
     status: Annotated[str | None, Parameter(help="active, paused, error or ended.")] = None,
@@ -146,52 +112,15 @@ def list_(
         write_json(page) if json else write_schedules(page, zones=context.zones)
 
 
-@schedules.command
 def show(schedule_id: str, /, *, database: Database = None, json: AsJson = False) -> None:
-    """Show a schedule, every default resolved."""
+    """Show a schedule, every default resolved, and what comes next."""
     with open_existing(database) as context:
-        _show(context, use_cases.show_schedule(context, schedule_id), json=json)
+        schedule = use_cases.show_schedule(context, schedule_id)
+        write_answer(schedule, zones=context.zones, json=json)
+        if not json:
+            write_coming(context, schedule)
 
 
-@schedules.command
-def pause(
-    schedule_id: str,
-    /,
-    *,
-    actor: ActorName = None,
-    reason: Reason = None,
-    database: Database = None,
-    json: AsJson = False,
-) -> None:
-    """Admit nothing from now on. What is queued or running goes on."""
-    with open_existing(database) as context:
-        paused = use_cases.pause_schedule(context, schedule_id, actor=actor_of(actor, reason))
-        _show(context, paused, json=json)
-
-
-@schedules.command
-def resume(
-    schedule_id: str,
-    /,
-    *,
-    apply_overdue: Annotated[
-        bool,
-        Parameter(help="What fell into the pause follows the overdue policy, in place of being skipped."),
-    ] = False,
-    actor: ActorName = None,
-    reason: Reason = None,
-    database: Database = None,
-    json: AsJson = False,
-) -> None:
-    """Admit again, after a pause or after an error that was set right."""
-    with open_existing(database) as context:
-        resumed = use_cases.resume_schedule(
-            context, schedule_id, apply_overdue=apply_overdue, actor=actor_of(actor, reason)
-        )
-        _show(context, resumed, json=json)
-
-
-@schedules.command
 def end(
     schedule_id: str,
     /,
@@ -204,79 +133,29 @@ def end(
     """No further occurrence. Its history stays, and its id is never used again."""
     with open_existing(database) as context:
         ended = use_cases.end_schedule(context, schedule_id, actor=actor_of(actor, reason))
-        _show(context, ended, json=json)
+        write_answer(ended, zones=context.zones, json=json)
 
 
-@schedules.command
-def upcoming(
-    schedule_id: str,
-    /,
-    *,
-    count: Annotated[int, WHOLE, Parameter(help="How many, 1 to 1000; 10 if not given.")] = UPCOMING_DEFAULT,
-    database: Database = None,
-    json: AsJson = False,
-) -> None:
-    """List the next occurrences."""
-    with open_existing(database) as context:
-        answer = occurrences.list_upcoming(context, schedule_id, count=count)
-        write_json(answer) if json else write_upcoming(answer)
+COMMANDS: Mapping[str, Callable[..., None]] = {
+    "create": create,
+    "list": list_,
+    "show": show,
+    "edit": editing.edit,
+    "pause": pausing.pause,
+    "resume": pausing.resume,
+    "end": end,
+    "upcoming": occurrences.upcoming,
+    "plan": planning.plan,
+    "skip": planning.skip,
+    "move": planning.move,
+    "run": requested.run,
+    "backfill": requested.backfill,
+    "occurrences": occurrences.list_ledger,
+    "versions": history.versions,
+    "history": history.history,
+}
+"""In the order of the reference."""
 
-
-@schedules.command(name="occurrences")
-def ledger(
-    schedule_id: str,
-    /,
-    *,
-    limit: Limit = None,
-    cursor: Cursor = None,
-    walk_all: WalkAll = False,
-    database: Database = None,
-    json: AsJson = False,
-) -> None:
-    """List what became of its occurrences, newest first: a run, or a skip with its reason."""
-    with open_existing(database) as context:
-        schedule = use_cases.show_schedule(context, schedule_id)
-
-        def read(place: object, limit: int) -> list[tuple[Wire, Wire]]:
-            before = parse_ledger_place(place)
-            entries = occurrences.list_ledger(context, schedule_id, before=before, limit=limit)
-            return [(ledger_place_to_wire(key), item) for key, item in entries]
-
-        page = read_pages(read, cursor=cursor, limit=limit, walk_all=walk_all)
-        write_json(page) if json else write_ledger(page, zones=context.zones, timezone=schedule["timezone"])
-
-
-@schedules.command
-def history(
-    schedule_id: str, /, *, limit: Limit = None, database: Database = None, json: AsJson = False
-) -> None:
-    """List who did what, newest first."""
-    with open_existing(database) as context:
-        events = use_cases.list_history(context, schedule_id, limit=checked_limit(limit))
-        page: Wire = {"items": events, "next_cursor": None}
-        write_json(page) if json else write_history(page)
-
-
-def _create(
-    context: Context, body: Wire, *, actor: str | None, idempotency_key: str | None
-) -> CreatedSchedule:
-    try:
-        return create_schedule(context, body, actor=actor_of(actor, None), idempotency_key=idempotency_key)
-    except KeyReused as error:
-        raise Conflict(in_options(FieldError("Idempotency-Key", str(error))).message) from None
-
-
-def _options_of(fields: Wire) -> str:
-    kinds = fields.get("recurrence")
-    rule = [f"recurrence.{kind}" for kind in kinds] if isinstance(kinds, dict) else []
-    names = [name for name in fields if name != "recurrence"]
-    return ", ".join(sorted(option_of(name) for name in [*names, *rule]))
-
-
-def _show(context: Context, schedule: Wire, *, json: bool, said: str | None = None) -> None:
-    if json:
-        write_json(schedule)
-        return
-    if said is not None:
-        write_line(said)
-    write_schedule(schedule, zones=context.zones)
+schedules = App(name="schedules", help="Create, show, edit, plan, pause and end schedules.")
+for name, command in COMMANDS.items():
+    schedules.command(command, name=name)

@@ -7,11 +7,14 @@ written as it is: the terminal breaks it, and copies it whole. Outside of a term
 import os
 import sys
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 GAP = "   "
+INDENT = "  "
+"""Before the rows of a section, so that its title stands out."""
+
 PROSE_WIDTH_MIN = 12
 WRAPPED_WIDTH_MIN = 20
 
@@ -32,6 +35,16 @@ class Column:
     """Its turn to be left out where the terminal is too narrow, the lowest first; None: never."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """Rows below a title of their own."""
+
+    title: str
+    rows: Sequence[Sequence[str]]
+    more: str | None = None
+    """What is to be said below the rows, of those that are not shown."""
+
+
 def terminal_width() -> int | None:
     """The columns of the terminal that standard output is; None where it is none."""
     if not sys.stdout.isatty():
@@ -47,7 +60,40 @@ def terminal_width() -> int | None:
 
 def table_lines(columns: Sequence[Column], rows: Iterable[Sequence[str]], *, width: int | None) -> list[str]:
     """The lines of a table no wider than `width`, where that can be; without spaces at their ends."""
-    table = [[column.name for column in columns], *(list(row) for row in rows)]
+    table = [list(row) for row in rows]
+    layout = _layout(columns, table, width=width)
+    return [*layout.head(), *(line for row in table for line in layout.lines_of(row))]
+
+
+def section_lines(columns: Sequence[Column], sections: Sequence[Section], *, width: int | None) -> list[str]:
+    """The same of several tables below one head: their columns stand below each other, each below its title."""
+    inner = None if width is None else width - len(INDENT)
+    layout = _layout(columns, [row for section in sections for row in section.rows], width=inner)
+    lines = [f"{INDENT}{line}" for line in layout.head()]
+    for place, section in enumerate(sections):
+        lines += ["", section.title] if place else [section.title]
+        lines += [f"{INDENT}{line}" for row in section.rows for line in layout.lines_of(row)]
+        lines += [f"{INDENT}{section.more}"] if section.more else []
+    return lines
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Layout:
+    """Which columns are shown, in which places, and how wide each is."""
+
+    columns: Sequence[Column]
+    widths: Mapping[int, int]
+
+    def head(self) -> list[str]:
+        names = self.lines_of([column.name for column in self.columns])
+        return [*names, "─" * _total(list(self.widths.values()))]
+
+    def lines_of(self, row: Sequence[str]) -> list[str]:
+        return _row_lines([(self.columns[place], row[place], width) for place, width in self.widths.items()])
+
+
+def _layout(columns: Sequence[Column], rows: Iterable[Sequence[str]], *, width: int | None) -> _Layout:
+    table = [[column.name for column in columns], *rows]
     natural = [max(_width(row[place]) for row in table) for place in range(len(columns))]
     shown = list(range(len(columns)))
     while width is not None and _total([_least(columns[p], natural[p]) for p in shown]) > width:
@@ -60,10 +106,7 @@ def table_lines(columns: Sequence[Column], rows: Iterable[Sequence[str]], *, wid
         excess = 0 if width is None else _total(list(widths.values())) - width
         if excess > 0:
             widths[place] = max(_least(columns[place], natural[place]), widths[place] - excess)
-    head, *body = [
-        line for row in table for line in _row_lines([(columns[p], row[p], widths[p]) for p in shown])
-    ]
-    return [head, "─" * _total(list(widths.values())), *body]
+    return _Layout(columns=columns, widths=widths)
 
 
 def _row_lines(cells: Sequence[tuple[Column, str, int]]) -> list[str]:

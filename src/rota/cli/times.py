@@ -1,9 +1,17 @@
 """Times as tables show them: local with its offset, and UTC."""
 
-from rota.domain.errors import InvalidExpression
+from collections.abc import Callable
+from functools import cache
+
+from rota.domain.errors import InvalidExpression, NotFound
 from rota.domain.instants import format_local, parse_instant
+from rota.service.context import Context
 from rota.service.representation import format_offset
+from rota.service.schedules import show_version
 from rota.zones import Zones
+
+LocalOf = Callable[[object, object], str | None]
+"""From a version's number and an instant in wire form to the local time in that version's zone, if it is known."""
 
 
 def shown_local(local: object, offset: object) -> str:
@@ -23,3 +31,19 @@ def local_of(zones: Zones, timezone: object, instant: object) -> str | None:
         return None
     local = (moment + segment.offset).replace(tzinfo=None)
     return shown_local(format_local(local), format_offset(segment.offset))
+
+
+def locals_of(context: Context, schedule_id: str) -> LocalOf:
+    """Local times of one schedule, whose versions may be of different zones."""
+
+    @cache
+    def timezone_of(version: int) -> str | None:
+        try:
+            return str(show_version(context, schedule_id, version)["timezone"])
+        except NotFound:
+            return None
+
+    def local(version: object, instant: object) -> str | None:
+        return local_of(context.zones, timezone_of(version), instant) if isinstance(version, int) else None
+
+    return local

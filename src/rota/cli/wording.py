@@ -1,9 +1,10 @@
 """From the words of the wire form, in which requests are judged, to those of whoever typed a command.
 
-Two tables and nothing else: which option a field is given by, and how the few sentences that name wire forms read on
-the command line. What was read from a file keeps the words of the wire form, for it is written in them.
+Tables and nothing else: which option a field is given by, and how the few sentences that name wire forms read on the
+command line. What was read from a file keeps the words of the wire form, for it is written in them.
 """
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -23,9 +24,12 @@ OPTIONS_BESIDE_A_FILE = {
 
 OPTIONS = OPTIONS_BESIDE_A_FILE | {
     "after": "--after",
+    "boundary": "--boundary",
     "count": "--count",
+    "effective_from": "--effective-from",
     "ends_at": "--ends-at",
     "fold": "--fold",
+    "from": "--from",
     "gap": "--gap",
     "id": "--id",
     "job": "--job",
@@ -42,11 +46,16 @@ OPTIONS = OPTIONS_BESIDE_A_FILE | {
     "recurrence.cron": "--cron",
     "recurrence.every": "--every",
     "recurrence.rrule": "--rrule",
+    "replaces_pending": "--replace-pending",
     "schedule": "--schedule",
+    "scheduled_at": "OCCURRENCE",
+    "spacing": "--spacing",
     "starts_at": "--starts-at",
     "state": "--state",
     "status": "--status",
     "timezone": "--timezone",
+    "to": "--to",
+    "until": "--until",
 }
 """The option that a field is given by; a field inside of one that is here is given by the same option."""
 
@@ -56,9 +65,14 @@ _RULES_GIVEN = "at, cron, rrule, every, not "
 PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
     "Idempotency-Key": (
         ("The Idempotency-Key", "The --idempotency-key"),
-        ("another body", "another definition"),
+        ("another body", "another request"),
+    ),
+    "boundary": (
+        ("keep_period, now, effective_from", "keep_period, now"),
+        ("effective_from", "--effective-from"),
     ),
     "ends_at": (("starts_at", "--starts-at"), ("ends_at", "--ends-at")),
+    "from": (("after until", "after --until"),),
     "starts_at": (("starts_at", "--starts-at"), ("ends_at", "--ends-at")),
     "job": (("create it by PUT /jobs/NAME", "create it by `rota jobs put NAME`"),),
     "max_occurrences": (("ends_at", "--ends-at"),),
@@ -86,6 +100,14 @@ PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
 """By field: what its sentences say in the wire form's words, and what they say here, one after the other."""
 
 
+COMMANDS = (
+    (re.compile(r"POST /schedules/(\S+?)/occurrences/(\S+?)/move"), r"`rota schedules move \1 \2 --to TIME`"),
+    (re.compile(r'"replaces_pending": true'), "--replace-pending"),
+    (re.compile(r'"boundary": "now"'), "--boundary now"),
+)
+"""Of conflicts, which no field names: what to do is told in commands."""
+
+
 class InvalidFile(InvalidRequest):
     """The object in a file is wrong; its fields keep their names."""
 
@@ -111,6 +133,13 @@ def in_options(error: FieldError) -> FieldError:
     for said, says in PHRASES.get(error.field, ()):
         message = message.replace(said, says)
     return FieldError(option_of(error.field), message)
+
+
+def in_commands(message: str) -> str:
+    """What contradicts the stored, with the commands and options that set it right."""
+    for said, says in COMMANDS:
+        message = said.sub(says, message)
+    return message
 
 
 def beside_file(error: FieldError) -> FieldError:

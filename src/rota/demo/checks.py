@@ -145,3 +145,13 @@ def print_rows(store: Store, schedule: str, mailbox: Mailbox) -> None:
         )
     for identity in mailbox.ids():
         say(f"mail      {identity}")
+
+
+def conclude(checks: list[Check]) -> int:
+    """Tells each; 0 where all hold, else 1."""
+    say_scene("What must hold")
+    for check in checks:
+        say(f"{'ok  ' if check.holds else 'FAIL'} {check.promise}")
+    failed = sum(not check.holds for check in checks)
+    say(f"{len(checks) - failed} of {len(checks)} checks hold.")
+    return 1 if failed else 0

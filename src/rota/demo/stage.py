@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -13,7 +14,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TypeVar
 
-from rota.demo.halting import REACHED
+from rota.demo.halting import GO_ON, REACHED
+from rota.demo.telling import say
 from rota.domain.errors import RotaError
 from rota.domain.instants import format_instant
 
@@ -69,6 +71,10 @@ class Process:
     def thaw(self) -> None:
         self._process.send_signal(signal.SIGCONT)
 
+    def go_on(self) -> None:
+        """Ends a stop between deciding and committing."""
+        self._process.send_signal(GO_ON)
+
     def stop(self) -> None:
         """SIGTERM, as an operator stops it."""
         if self._process.poll() is None:
@@ -93,13 +99,13 @@ class Stage:
     def __init__(self, folder: Path, *, smtp_port: int, now: datetime) -> None:
         self.folder = folder
         self.database = folder / "rota.db"
-        self._clock_file = folder / "clock"
+        self.clock_file = folder / "clock"
         self._processes: list[Process] = []
         self._url = ""
         self.set_clock(now)
         self._environment = {
             "ROTA_DATABASE": str(self.database),
-            "ROTA_CLOCK_FILE": str(self._clock_file),
+            "ROTA_CLOCK_FILE": str(self.clock_file),
             "ROTA_PARTITIONS": "4",
             "ROTA_LEASE_SECONDS": f"{LEASE.total_seconds():g}",
             "ROTA_POLL_SECONDS": "0.05",
@@ -110,9 +116,9 @@ class Stage:
     def set_clock(self, now: datetime) -> None:
         """Moves the time of every process at once."""
         self.now = now
-        written = self._clock_file.with_suffix(".new")
+        written = self.clock_file.with_suffix(".new")
         written.write_text(format_instant(now))
-        written.replace(self._clock_file)
+        written.replace(self.clock_file)
 
     def start_api(self) -> None:
         process = self._start("api", ["rota", "serve", "--port", "0"])
@@ -123,11 +129,12 @@ class Stage:
         return self._start(name, ["rota", "dispatch"])
 
     def start_halting_dispatcher(self, name: str, moment: str) -> Process:
-        """A dispatcher that stands still before or after its next commit; see `halting.py`."""
+        """A dispatcher that stands still around its next commit; see `halting.py`."""
         return self._start(name, ["rota.demo.halting", moment])
 
-    def wait_until_halted(self, process: Process) -> None:
-        process.wait_for_line(REACHED)
+    def wait_until_halted(self, process: Process) -> str:
+        """The line that it says when it stands still."""
+        return process.wait_for_line(REACHED)
 
     def start_worker(self, name: str) -> Process:
         return self._start(name, ["rota", "work", "rota.demo.reports:app"])
@@ -140,6 +147,26 @@ class Stage:
     def forget(self, process: Process) -> None:
         """The process has ended already."""
         self._processes.remove(process)
+
+    def command(self, *arguments: str) -> None:
+        """One command line in a process of its own, told as it is typed; it writes its answer itself, as to whoever
+        types it. Raises `StageBroken` where it fails.
+        """
+        typed = f"rota {shlex.join(arguments)}"
+        say(f"$ {typed}")
+        try:
+            done = subprocess.run(  # noqa: S603 - our own interpreter and module
+                [sys.executable, "-m", "rota", *arguments],
+                env={**os.environ, **self._environment},
+                stderr=subprocess.PIPE,
+                text=True,
+                timeout=PATIENCE_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise StageBroken(f"Waited {PATIENCE_SECONDS:g} s in vain for `{typed}`.") from None
+        if done.returncode != 0:
+            raise StageBroken(f"`{typed}` ended with {done.returncode}: {done.stderr.strip()}")
 
     def ask(self, method: str, path: str, body: dict[str, object] | None = None) -> dict[str, object]:
         """One HTTP request; the JSON answer. Raises `StageBroken` for anything but a 2xx."""

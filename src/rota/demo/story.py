@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 from rota.config import Settings
-from rota.demo.checks import Check, check_all, print_rows
+from rota.demo.checks import check_all, conclude, print_rows
 from rota.demo.mailbox import Mailbox
 from rota.demo.shop import make_shop
 from rota.demo.stage import LEASE, Process, Stage, wait_for
@@ -216,12 +216,3 @@ def taken_over_from(store: Store, owner: str | None) -> bool | None:
 
 def failed_once(run: dict[str, object] | None) -> dict[str, object] | None:
     return run if run is not None and run["attempt"] == 1 and run["error"] is not None else None
-
-
-def conclude(checks: list[Check]) -> int:
-    say_scene("What must hold")
-    for check in checks:
-        say(f"{'ok  ' if check.holds else 'FAIL'} {check.promise}")
-    failed = sum(not check.holds for check in checks)
-    say(f"{len(checks) - failed} of {len(checks)} checks hold.")
-    return 1 if failed else 0

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Sequence
 from typing import cast
 
 
@@ -18,6 +19,14 @@ def say_run(run: dict[str, object]) -> None:
         f"    progress {progress.get('fraction')} ({progress.get('message')}), {lateness['admitted_ms']} ms late"
     )
     say(f"    result {json.dumps(run['result'])}")
+
+
+def say_rows(rows: Sequence[Sequence[object]]) -> None:
+    """The columns below each other, each as wide as its widest cell."""
+    cells = [[str(cell) for cell in row] for row in rows]
+    widths = [max(len(cell) for cell in column) for column in zip(*cells, strict=True)]
+    for row in cells:
+        say("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
 def say(line: str) -> None:

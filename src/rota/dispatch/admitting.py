@@ -1,17 +1,28 @@
-"""Admitting one page of a partition: read what is due, decide with the pure planner, commit under the epoch."""
+"""Admitting one page of a partition: read what is due, decide with the pure planner, commit under the epoch.
 
+An admission that met a key which exists already is planned once more in the same step, with every period looked up: a
+set-based way, or a commit of somebody else in between, may have known less than the planner then does.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from rota.cadences import Cadences
-from rota.dispatch.poison import abandonment_of, error_change, problem_of
-from rota.domain.admission import Admission, DueSchedule, plan_admission
-from rota.domain.errors import ZoneRulesDiffer
+from rota.dispatch.planning import Plans
+from rota.dispatch.poison import abandonment_of, error_change
+from rota.domain.admission import Admission, DueSchedule
 from rota.domain.schedule import ScheduleStatus
-from rota.store.port import AdmissionOutcome, Fence, Store, Unreadable, ZoneRules
+from rota.store.port import AdmissionOutcome, ChangeOutcome, Fence, Store, Unreadable, ZoneRules
 from rota.telemetry import get_logger
 
 log = get_logger("dispatch")
+
+REFUSALS = {
+    AdmissionOutcome.PRUNED: "The run {} lies before the kept history, though the schedule's cursor had not passed it.",
+    AdmissionOutcome.KEY_USED: "The run {} or its period key exists already, though nobody was found to use it.",
+    AdmissionOutcome.NOT_OWNED: "The run {} lies outside the window of its version.",
+}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -21,7 +32,7 @@ class PageReport:
     read: int = 0
     """Schedules looked at: what a page costs."""
     admitted: int = 0
-    """Runs created."""
+    """Runs queued."""
     is_changed: bool = False
     """Something was written, here or by somebody else meanwhile: there may be more to do at once."""
     is_fenced: bool = False
@@ -38,48 +49,59 @@ def admit_page(
     """
     rows = store.read_due(fence.partition, now=now, limit=limit, excluding=differing)
     report = PageReport(read=len(rows))
-    admissions: list[Admission] = []
-    for row in rows:
-        planned = _plan(row, cadences, now=now) if isinstance(row, DueSchedule) else row
-        if isinstance(planned, Unreadable) and planned.status is ScheduleStatus.ENDED:
-            planned = abandonment_of(planned, now=now)
-        match planned:
-            case Admission():
-                admissions.append(planned)
-            case Unreadable():
-                _put_into_error(store, fence, planned, now=now, report=report)
-            case ZoneRules():
-                _leave_alone(planned, differing, report)
-    outcomes = store.commit_admissions(fence, admissions, now=now) if admissions else []
-    for admission, outcome in zip(admissions, outcomes, strict=True):
-        report.is_changed = report.is_changed or outcome is not AdmissionOutcome.FENCED
-        match outcome:
-            case AdmissionOutcome.ADMITTED:
-                report.admitted += len(admission.runs)
-            case AdmissionOutcome.FENCED:
-                report.is_fenced = True
-            case AdmissionOutcome.KEY_USED | AdmissionOutcome.PRUNED:
-                _put_into_error(store, fence, _refused(admission, outcome), now=now, report=report)
-            case AdmissionOutcome.STALE:
-                pass
+    plans = Plans(store, cadences, now=now)
+    refused = _commit(store, fence, [(row, plans.plan(row)) for row in rows], report, differing, now=now)
+    again = [(row, plans.plan(row, careful=True)) for row in refused]
+    for row in _commit(store, fence, again, report, differing, now=now):
+        problem = REFUSALS[AdmissionOutcome.KEY_USED].format(row.schedule.schedule_id)
+        _put_into_error(store, fence, plans.unreadable(row, problem), now=now, report=report)
     return report
 
 
-def _plan(due: DueSchedule, cadences: Cadences, *, now: datetime) -> Admission | Unreadable | ZoneRules:
-    """The admission; or the problem that puts it into `error`; or the zone rules that this process does not have."""
-    schedule, version = due.schedule, due.version
-    try:
-        return plan_admission(due, cadences.of_version(version), now=now)
-    except ZoneRulesDiffer:
-        return ZoneRules(timezone=version.definition.timezone, fingerprint=version.fingerprint)
-    except Exception as error:  # noqa: BLE001 - I12: whatever a schedule raises stops that schedule alone
-        return Unreadable(
-            schedule_id=schedule.schedule_id,
-            status=schedule.status,
-            cursor=schedule.cursor,
-            problem=problem_of(error),
-            window_until=version.effective_until,
-        )
+def _commit(
+    store: Store,
+    fence: Fence,
+    planned: Sequence[tuple[DueSchedule | Unreadable, Admission | Unreadable | ZoneRules]],
+    report: PageReport,
+    differing: set[ZoneRules],
+    *,
+    now: datetime,
+) -> list[DueSchedule]:
+    """Writes what was planned; the schedules whose admission met a key that exists already."""
+    admissions: list[tuple[DueSchedule | Unreadable, Admission]] = []
+    for row, plan in planned:
+        match plan:
+            case Admission():
+                admissions.append((row, plan))
+            case Unreadable(status=ScheduleStatus.ENDED):
+                admissions.append((plan, abandonment_of(plan, now=now)))
+            case Unreadable():
+                _put_into_error(store, fence, plan, now=now, report=report)
+            case ZoneRules():
+                _leave_alone(plan, differing, report)
+    outcomes = (
+        store.commit_admissions(fence, [admission for _, admission in admissions], now=now)
+        if admissions
+        else []
+    )
+    refused: list[DueSchedule] = []
+    for (row, admission), outcome in zip(admissions, outcomes, strict=True):
+        report.is_changed = report.is_changed or outcome is not AdmissionOutcome.FENCED
+        if outcome is AdmissionOutcome.ADMITTED:
+            report.admitted += queued_by(admission)
+        elif outcome is AdmissionOutcome.FENCED:
+            report.is_fenced = True
+        elif outcome is AdmissionOutcome.KEY_USED and isinstance(row, DueSchedule):
+            refused.append(row)
+        elif outcome in REFUSALS:
+            _put_into_error(store, fence, _refused(row, admission, outcome), now=now, report=report)
+    return refused
+
+
+def queued_by(admission: Admission) -> int:
+    """How many runs the admission queued."""
+    changed = [change.run for change in admission.run_changes]
+    return sum(run.admitted_at is not None for run in (*admission.runs, *changed))
 
 
 def _leave_alone(rules: ZoneRules, differing: set[ZoneRules], report: PageReport) -> None:
@@ -90,29 +112,26 @@ def _leave_alone(rules: ZoneRules, differing: set[ZoneRules], report: PageReport
     log.error(
         "zone.rules_differ",
         timezone=rules.timezone,
-        problem="Schedules of this zone were computed with other rules than this process has; it leaves them alone.",
+        problem="Schedules of this zone were computed with other rules than this process has; it leaves them alone "
+        "until `rota tz apply`.",
     )
 
 
-def _refused(admission: Admission, outcome: AdmissionOutcome) -> Unreadable:
-    first = admission.runs[0].run_id if admission.runs else "?"
-    if outcome is AdmissionOutcome.PRUNED:
-        problem = (
-            f"The run {first} lies before the kept history, though the schedule's cursor had not passed it."
-        )
-    else:
-        problem = f"The run {first} or its period key exists already, though the cursor had not passed it."
+def _refused(row: DueSchedule | Unreadable, admission: Admission, outcome: AdmissionOutcome) -> Unreadable:
+    status = row.schedule.status if isinstance(row, DueSchedule) else row.status
+    first = admission.runs[0].run_id if admission.runs else admission.schedule_id
     return Unreadable(
         schedule_id=admission.schedule_id,
-        status=admission.expected_status,
+        status=status,
         cursor=admission.expected_cursor,
-        problem=problem,
+        revision=admission.expected_revision,
+        problem=REFUSALS[outcome].format(first),
     )
 
 
 def _put_into_error(
     store: Store, fence: Fence, row: Unreadable, *, now: datetime, report: PageReport
 ) -> None:
-    if store.commit_status_change(error_change(row, now=now), fence=fence):
+    if store.commit_change(error_change(row, now=now), fence=fence) is ChangeOutcome.CHANGED:
         log.error("schedule.error", schedule_id=row.schedule_id, problem=row.problem)
         report.is_changed = True

@@ -1,9 +1,10 @@
 """The dispatcher: turns due occurrences into queued runs, and lost attempts into further ones.
 
 One step. Judge the clock. Renew the leases when it is time. Ask for the earliest due instant of every partition held.
-From those that have something due, in turn, read one page of schedules in all, oldest first in each partition. Decide
-each schedule's admission with the pure planner; commit under the partition's epoch, conditioned on each schedule's
-status and cursor as they were read. Whatever was refused was changed by somebody else meanwhile, and is read again in
+From those that have something due, in turn: queue the planned runs that fell due, then read one page of schedules in
+all, oldest first in each partition. Decide each schedule's admission with the pure planner, or activate its next
+version where the cursor has reached its boundary; commit under the partition's epoch, conditioned on each schedule's
+revision and cursor as they were read. Whatever was refused was changed by somebody else meanwhile, and is read again in
 the next step. A schedule that cannot be read or planned is put into status `error` alone (I12). Attempts whose lease
 ran out are settled as lost.
 
@@ -21,6 +22,7 @@ from rota.clock import Clock
 from rota.clock_guard import ClockLeap, extend_line, judge_clock
 from rota.dispatch.admitting import admit_page
 from rota.dispatch.leases import Leases
+from rota.dispatch.planned import admit_planned
 from rota.dispatch.recovery import recover_lost
 from rota.domain.errors import RotaError
 from rota.store.port import ClockReading, Fence, Store, ZoneRules
@@ -127,16 +129,15 @@ class Dispatcher:
         """
         admitted, changed, left = 0, False, self._page
         for place, partition in enumerate(ready):
+            fence = fences[partition]
+            planned = admit_planned(self._store, self._cadences, fence, now=now, limit=left)
             page = admit_page(
-                self._store,
-                self._cadences,
-                fences[partition],
-                now=now,
-                limit=left,
-                differing=self._differing,
+                self._store, self._cadences, fence, now=now, limit=left, differing=self._differing
             )
             self._last_served = partition
-            admitted, changed, left = admitted + page.admitted, changed or page.is_changed, left - page.read
+            admitted += planned.queued + page.admitted
+            changed = changed or planned.is_changed or page.is_changed
+            left -= page.read
             if page.is_fenced:
                 self._leases.drop(partition)
             if left <= 0:

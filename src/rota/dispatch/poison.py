@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from rota.domain.admission import Admission, Skip
 from rota.domain.audit import AuditEvent
 from rota.domain.schedule import ScheduleStatus, Suspension
-from rota.store.port import StatusChange, Unreadable
+from rota.store.port import ScheduleChange, Unreadable
 
 PROBLEM_CHARACTERS_MAX = 1_000
 
@@ -15,15 +15,15 @@ def problem_of(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"[:PROBLEM_CHARACTERS_MAX]
 
 
-def error_change(row: Unreadable, *, now: datetime) -> StatusChange:
+def error_change(row: Unreadable, *, now: datetime) -> ScheduleChange:
     """The change that takes the schedule out of admission, with its cursor kept for when it is resumed."""
-    return StatusChange(
+    return ScheduleChange(
         schedule_id=row.schedule_id,
-        expected_status=row.status,
+        expected_revision=row.revision,
         expected_cursor=row.cursor,
+        at=now,
         status=ScheduleStatus.ERROR,
         status_reason=row.problem,
-        cursor=row.cursor,
         event=AuditEvent(
             schedule_id=row.schedule_id, action="schedule.error", at=now, actor="rota", reason=row.problem
         ),
@@ -53,7 +53,7 @@ def abandonment_of(row: Unreadable, *, now: datetime) -> Admission:
         skips = (skip,)
     return Admission(
         schedule_id=row.schedule_id,
-        expected_status=row.status,
+        expected_revision=row.revision,
         expected_cursor=cursor,
         runs=(),
         skips=skips,

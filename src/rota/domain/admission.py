@@ -2,19 +2,23 @@
 
 The planner walks the schedule's named instants from its cursor to now, in order, and gives each one outcome: a run, or
 a skip with a reason. It stops after a bounded number of either, so that a backlog of a year is many small commits, and
-the next one starts at the cursor that this one wrote.
+the next one starts at the cursor that this one wrote. It never leaves the window of the version that owns the cursor:
+at its end the cursor stands at the boundary, where `rota.domain.activation` takes over.
+
+Before the schedule's `careful_until` an instant may have its run already (planned, moved or skipped on request), or
+its period may be used by another run. `probes_of` says what is to be asked of the store; what it finds is `uses`.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal
 
 from rota.domain.cadence import Cadence, Occurrence
-from rota.domain.identity import ScheduleId, run_id_of
+from rota.domain.identity import RunId, ScheduleId, run_id_of
+from rota.domain.key_uses import KeyProbe, KeyUse, key_of, probe_of
 from rota.domain.overdue import OverduePolicy, judge_overdue
-from rota.domain.period import period_key
-from rota.domain.run import Run, RunState
+from rota.domain.run import Origin, Run, RunChange, RunState
 from rota.domain.schedule import Cursor, Schedule, ScheduleStatus, Suspension, Version, next_named
 
 SkipReason = Literal[
@@ -27,6 +31,12 @@ RUNS_PER_ADMISSION_MAX = 25
 INSTANTS_PER_ADMISSION_MAX = 2_000
 """Bounds the time of one decision (tens of milliseconds) however long the backlog."""
 
+CAREFUL_INSTANTS_MAX = 100
+"""The same where each instant is looked up in the store."""
+
+NO_USES: Mapping[RunId, KeyUse] = {}
+_SECOND = timedelta(seconds=1)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skip:
@@ -36,7 +46,8 @@ class Skip:
     version: int
     from_: datetime
     until: datetime
-    """The next named instant, or one second after the last: ranges of the same reason that touch become one row."""
+    """The next named instant, or one second after the last: ranges of the same reason and note that touch become one
+    row."""
     count: int
     reason: SkipReason
     note: str | None = None
@@ -51,135 +62,148 @@ class DueSchedule:
     """The version that owns the cursor."""
     suspensions: tuple[Suspension, ...]
     job_overdue: OverduePolicy
+    successor: Version | None = None
+    """The version that takes over at the end of this one's window."""
+    parked: tuple[Run, ...] = ()
+    """Some of the runs that an end or a resumption has still to decide (`rota.domain.planned`)."""
+
+    @property
+    def is_careful(self) -> bool:
+        """Whether instants from the cursor on have to be looked up."""
+        instant, until = self.schedule.cursor.scheduled_at, self.schedule.careful_until
+        return until is not None and instant is not None and instant < until
+
+    @property
+    def is_at_boundary(self) -> bool:
+        """Whether nothing is left to do but to activate the successor."""
+        return (
+            self.successor is not None
+            and self.schedule.cursor.scheduled_at is not None
+            and self.schedule.cursor.scheduled_at == self.version.effective_until
+        )
+
+    @property
+    def policy(self) -> OverduePolicy:
+        return self.version.definition.overdue or self.job_overdue
+
+    def suspension_that_skips(self, instant: datetime) -> Suspension | None:
+        for suspension in self.suspensions:
+            if suspension.covers(instant) and not suspension.apply_overdue:
+                return suspension
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admission:
-    """One schedule's commit: applies only if status and cursor are still `expected_*`."""
+    """One schedule's commit: applies only if revision and cursor are still `expected_*`."""
 
     schedule_id: ScheduleId
-    expected_status: ScheduleStatus
+    expected_revision: int
     expected_cursor: Cursor
     runs: tuple[Run, ...]
     skips: tuple[Skip, ...]
     cursor: Cursor
     status: ScheduleStatus
     status_reason: str | None
+    run_changes: tuple[RunChange, ...] = ()
+    window_closed_at: datetime | None = None
+    """The end of the cursor's version's window: set where the schedule ends with this commit."""
+    careful_until: datetime | None = None
+    """Raises the schedule's `careful_until`, never lowers it."""
 
 
-def plan_admission(due: DueSchedule, cadence: Cadence, *, now: datetime) -> Admission:
+def unchanged(schedule: Schedule) -> Admission:
+    """An admission that changes nothing, to be given what it is to do."""
+    return Admission(
+        schedule_id=schedule.schedule_id,
+        expected_revision=schedule.revision,
+        expected_cursor=schedule.cursor,
+        runs=(),
+        skips=(),
+        cursor=schedule.cursor,
+        status=schedule.status,
+        status_reason=schedule.status_reason,
+    )
+
+
+def probes_of(due: DueSchedule, cadence: Cadence, *, now: datetime) -> list[KeyProbe]:
+    """What `plan_admission` has to know of each instant that it may reach, where the schedule is careful."""
+    probes: list[KeyProbe] = []
+    for occurrence in _named_from(due.version, cadence, due.schedule.cursor.scheduled_at):
+        if occurrence.scheduled_at > now or len(probes) > CAREFUL_INSTANTS_MAX:
+            break
+        probes.append(probe_of(due.version, occurrence))
+    return probes
+
+
+def plan_admission(
+    due: DueSchedule, cadence: Cadence, *, now: datetime, uses: Mapping[RunId, KeyUse] | None = None
+) -> Admission:
     """The outcome of every instant from the cursor to `now`, as far as one commit may reach.
 
-    `now` may be any clock's: a wrong one makes work early or late, never double (I13).
+    `uses` is what the probes found, by the id of the run that each instant would have; None where nothing was looked
+    up. `now` may be any clock's: a wrong one makes work early or late, never double (I13).
     """
-    schedule, version = due.schedule, due.version
+    schedule = due.schedule
+    found = NO_USES if uses is None else uses
+    instants_max = INSTANTS_PER_ADMISSION_MAX if uses is None else CAREFUL_INSTANTS_MAX
     runs: list[Run] = []
     skips: list[Skip] = []
-    cursor = schedule.cursor.scheduled_at
     walked = 0
-    named = _named_from(version, cadence, cursor)
+    last: datetime | None = None
+    named = _named_from(due.version, cadence, schedule.cursor.scheduled_at)
     current = next(named, None)
     while (
         current is not None
         and current.scheduled_at <= now
-        and walked < INSTANTS_PER_ADMISSION_MAX
+        and walked < instants_max
         and len(runs) < RUNS_PER_ADMISSION_MAX
     ):
         following = next(named, None)
-        reason = _reason_to_skip(due, cadence, current, following, now=now)
-        if reason is None:
-            runs.append(_admitted_run(due, current, now=now))
-        else:
-            until = following.scheduled_at if following else current.scheduled_at + timedelta(seconds=1)
-            _append_skip(skips, due, current.scheduled_at, until, reason)
+        use = found.get(_id_of(due.version, current))
+        if use is None or use.run_id != _id_of(due.version, current):
+            reason = (
+                "period_used" if use else _reason_to_skip(due, cadence, current, following, found, now=now)
+            )
+            if reason is None:
+                runs.append(run_of(schedule, due.version, current, queued_at=now))
+            else:
+                skip = Skip(
+                    schedule_id=schedule.schedule_id,
+                    version=due.version.number,
+                    from_=current.scheduled_at,
+                    until=following.scheduled_at if following else current.scheduled_at + _SECOND,
+                    count=1,
+                    reason=reason,
+                    note=used_note(due.version, current, use) if use else None,
+                )
+                _append_skip(skips, skip)
+        last = current.scheduled_at
         current = following
         walked += 1
-    exhausted = current is None
-    ended = exhausted and version.effective_until is None
-    return Admission(
-        schedule_id=schedule.schedule_id,
-        expected_status=schedule.status,
-        expected_cursor=schedule.cursor,
-        runs=tuple(runs),
-        skips=tuple(skips),
-        cursor=_cursor_at(schedule, current),
-        status=ScheduleStatus.ENDED if ended else schedule.status,
-        status_reason="exhausted" if ended and schedule.status_reason is None else schedule.status_reason,
-    )
+    return _advanced(due, current, last=last, runs=runs, skips=skips)
 
 
-def cursor_at_first(version: Version, cadence: Cadence, *, after: datetime) -> Cursor:
-    """The cursor at the version's first named instant strictly after `after`."""
-    occurrence = next_named(version, cadence, after)
-    instant = None if occurrence is None else occurrence.scheduled_at
-    return Cursor(version=version.number, scheduled_at=instant, due_at=instant)
+def nothing_owed(due: DueSchedule) -> Admission:
+    """The commit that puts away a cursor at no instant: the schedule was looked at for its parked runs alone."""
+    return _advanced(due, None, last=None, runs=[], skips=[])
 
 
-def _named_from(version: Version, cadence: Cadence, cursor: datetime | None) -> Iterator[Occurrence]:
-    if cursor is None:
-        return
-    after = cursor - timedelta(seconds=1)
-    while (occurrence := next_named(version, cadence, after)) is not None:
-        yield occurrence
-        after = occurrence.scheduled_at
+def used_note(version: Version, occurrence: Occurrence, use: KeyUse) -> str:
+    """Why an occurrence was suppressed."""
+    return f"{key_of(version, occurrence)} is used by run {use.run_id}"
 
 
-def _reason_to_skip(
-    due: DueSchedule, cadence: Cadence, current: Occurrence, following: Occurrence | None, *, now: datetime
-) -> SkipReason | None:
-    instant = current.scheduled_at
-    suspension = _suspension_that_skips(due, instant)
-    if suspension is not None:
-        return suspension.reason
-    if due.schedule.status is ScheduleStatus.ENDED:
-        return "ended"
-    policy = due.version.definition.overdue or due.job_overdue
-    newer = None if following is None else _first_that_may_run(due, cadence, following)
-    verdict = judge_overdue(policy, due_at=instant, newer_due_at=newer, now=now)
-    return None if verdict == "run" else verdict
-
-
-def _suspension_that_skips(due: DueSchedule, instant: datetime) -> Suspension | None:
-    for suspension in due.suspensions:
-        if suspension.covers(instant) and not suspension.apply_overdue:
-            return suspension
-    return None
-
-
-def _first_that_may_run(due: DueSchedule, cadence: Cadence, following: Occurrence) -> datetime | None:
-    """The first instant from `following` on that no suspension skips: only such a one supersedes an older one."""
-    instant = following.scheduled_at
-    while (suspension := _suspension_that_skips(due, instant)) is not None:
-        if suspension.until is None:
-            return None
-        occurrence = next_named(due.version, cadence, suspension.until - timedelta(microseconds=1))
-        if occurrence is None:
-            return None
-        instant = occurrence.scheduled_at
-    return instant
-
-
-def _append_skip(
-    skips: list[Skip], due: DueSchedule, from_: datetime, until: datetime, reason: SkipReason
-) -> None:
-    first, count = from_, 1
-    if skips and skips[-1].reason == reason and skips[-1].until == from_:
-        last = skips.pop()
-        first, count = last.from_, last.count + 1
-    skips.append(
-        Skip(
-            schedule_id=due.schedule.schedule_id,
-            version=due.version.number,
-            from_=first,
-            until=until,
-            count=count,
-            reason=reason,
-        )
-    )
-
-
-def _admitted_run(due: DueSchedule, occurrence: Occurrence, *, now: datetime) -> Run:
-    schedule, version = due.schedule, due.version
+def run_of(
+    schedule: Schedule,
+    version: Version,
+    occurrence: Occurrence,
+    *,
+    queued_at: datetime | None = None,
+    planned_at: datetime | None = None,
+    origin: Origin = "schedule",
+) -> Run:
+    """The run of the version's occurrence: queued, or planned where it has no `queued_at`."""
     return Run(
         run_id=run_id_of(schedule.schedule_id, version.number, occurrence.scheduled_at),
         schedule_id=schedule.schedule_id,
@@ -188,16 +212,113 @@ def _admitted_run(due: DueSchedule, occurrence: Occurrence, *, now: datetime) ->
         due_at=occurrence.scheduled_at,
         named_local=occurrence.named_local,
         offset=occurrence.offset,
-        period_key=period_key(version.period, occurrence),
-        origin="schedule",
+        period_key=key_of(version, occurrence),
+        origin=origin,
         job=schedule.job,
         partition=schedule.partition,
-        state=RunState.QUEUED,
-        admitted_at=now,
-        available_at=occurrence.scheduled_at,
+        state=RunState.PLANNED if queued_at is None else RunState.QUEUED,
+        planned_at=planned_at,
+        admitted_at=queued_at,
+        available_at=None if queued_at is None else occurrence.scheduled_at,
+        second_pass=occurrence.second_pass,
     )
 
 
-def _cursor_at(schedule: Schedule, current: Occurrence | None) -> Cursor:
-    instant = None if current is None else current.scheduled_at
-    return Cursor(version=schedule.cursor.version, scheduled_at=instant, due_at=instant)
+def cursor_at_first(version: Version, cadence: Cadence, *, after: datetime) -> Cursor:
+    """The cursor at the version's first named instant strictly after `after`."""
+    return cursor_at(version, next_named(version, cadence, after))
+
+
+def cursor_at(version: Version, occurrence: Occurrence | None) -> Cursor:
+    """The cursor of the version at that occurrence; None: it names no more, ever."""
+    instant = None if occurrence is None else occurrence.scheduled_at
+    return Cursor(version=version.number, scheduled_at=instant, due_at=instant)
+
+
+def _advanced(
+    due: DueSchedule, current: Occurrence | None, *, last: datetime | None, runs: list[Run], skips: list[Skip]
+) -> Admission:
+    """The commit that leaves the cursor at `current`; where that is None, at the boundary, or at the end."""
+    schedule, version = due.schedule, due.version
+    cursor, window_closed_at = cursor_at(version, current), None
+    status, status_reason = schedule.status, schedule.status_reason
+    if current is None and due.successor is not None:
+        boundary = version.effective_until
+        cursor = Cursor(version=version.number, scheduled_at=boundary, due_at=boundary)
+    elif current is None and status is not ScheduleStatus.ENDED:
+        status, status_reason = ScheduleStatus.ENDED, status_reason or "exhausted"
+        window_closed_at = (last or version.effective_from) + _SECOND
+    return replace(
+        unchanged(schedule),
+        runs=tuple(runs),
+        skips=tuple(skips),
+        cursor=cursor,
+        status=status,
+        status_reason=status_reason,
+        window_closed_at=window_closed_at,
+    )
+
+
+def _id_of(version: Version, occurrence: Occurrence) -> RunId:
+    return run_id_of(version.schedule_id, version.number, occurrence.scheduled_at)
+
+
+def _named_from(version: Version, cadence: Cadence, cursor: datetime | None) -> Iterator[Occurrence]:
+    if cursor is None:
+        return
+    after = cursor - _SECOND
+    while (occurrence := next_named(version, cadence, after)) is not None:
+        yield occurrence
+        after = occurrence.scheduled_at
+
+
+def _reason_to_skip(
+    due: DueSchedule,
+    cadence: Cadence,
+    current: Occurrence,
+    following: Occurrence | None,
+    uses: Mapping[RunId, KeyUse],
+    *,
+    now: datetime,
+) -> SkipReason | None:
+    suspension = due.suspension_that_skips(current.scheduled_at)
+    if suspension is not None:
+        return suspension.reason
+    if due.schedule.status is ScheduleStatus.ENDED:
+        return "ended"
+    newer = None if following is None else first_that_may_run(due, cadence, following, uses)
+    verdict = judge_overdue(due.policy, due_at=current.scheduled_at, newer_due_at=newer, now=now)
+    return None if verdict == "run" else verdict
+
+
+def first_that_may_run(
+    due: DueSchedule, cadence: Cadence, following: Occurrence | None, uses: Mapping[RunId, KeyUse]
+) -> datetime | None:
+    """The first instant from `following` on that is neither suspended nor suppressed: only such a one supersedes.
+
+    None too where too many are suppressed to tell: then the older one runs, and nothing is lost.
+    """
+    for _ in range(CAREFUL_INSTANTS_MAX):
+        if following is None:
+            return None
+        suspension = due.suspension_that_skips(following.scheduled_at)
+        after = following.scheduled_at
+        if suspension is None:
+            use = uses.get(_id_of(due.version, following))
+            if use is None:
+                return following.scheduled_at
+            if use.run_id == _id_of(due.version, following) and use.state is not RunState.SKIPPED:
+                return following.scheduled_at
+        elif suspension.until is None:
+            return None
+        else:
+            after = suspension.until - timedelta(microseconds=1)
+        following = next_named(due.version, cadence, after)
+    return None
+
+
+def _append_skip(skips: list[Skip], skip: Skip) -> None:
+    if skips and (skips[-1].reason, skips[-1].note, skips[-1].until) == (skip.reason, skip.note, skip.from_):
+        last = skips.pop()
+        skip = replace(skip, from_=last.from_, count=last.count + 1)
+    skips.append(skip)

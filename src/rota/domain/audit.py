@@ -8,7 +8,20 @@ from rota.domain.identity import ScheduleId
 from rota.domain.json_text import EMPTY_OBJECT, JsonText
 
 AuditAction = Literal[
-    "schedule.create", "schedule.pause", "schedule.resume", "schedule.end", "schedule.error", "run.cancel"
+    "schedule.create",
+    "schedule.edit",
+    "schedule.pause",
+    "schedule.resume",
+    "schedule.end",
+    "schedule.error",
+    "schedule.plan",
+    "schedule.backfill",
+    "schedule.restamp",
+    "occurrence.skip",
+    "occurrence.move",
+    "run.cancel",
+    "run.request",
+    "run.replay",
 ]
 
 

@@ -36,11 +36,17 @@ def resolve_period(asked: PeriodAsked, cadence: Cadence) -> Period:
     return asked
 
 
-def period_key(period: Period, occurrence: Occurrence) -> str:
+def period_key(period: Period, occurrence: Occurrence, *, series: int = 1) -> str:
     """The period by the local time that the rule names, in its own zone, before gap and fold.
 
-    A second pass under fold `both` has a key of its own.
+    A second pass under fold `both` has a key of its own; a series that an edit began anew bears the number of that
+    edit's version behind each key.
     """
+    key = _bare_key(period, occurrence)
+    return key if series == 1 else f"{key}#{series}"
+
+
+def _bare_key(period: Period, occurrence: Occurrence) -> str:
     local = occurrence.named_local
     match period:
         case "once":

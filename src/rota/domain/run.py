@@ -115,6 +115,10 @@ class Run:
     progress: Progress | None = None
     error: str | None = None
     cancel_requested_at: datetime | None = None
+    second_pass: bool = False
+    """Of two occurrences with this local time, the second."""
+    carried_by: int | None = None
+    """The version whose activation created it, though its instant lies past its own version's window."""
 
     @property
     def local(self) -> datetime:
@@ -153,3 +157,11 @@ class RunDetail:
     run: Run
     attempts: tuple[Attempt, ...]
     result: JsonText | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunChange:
+    """A run as it becomes: applies only if its state is still `expected_state`."""
+
+    expected_state: RunState
+    run: Run

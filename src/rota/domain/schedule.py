@@ -1,6 +1,6 @@
 """A schedule, its immutable numbered versions, and the windows in which each version names instants (I8)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Literal
@@ -12,6 +12,19 @@ from rota.domain.json_text import JsonText
 from rota.domain.overdue import OverduePolicy
 from rota.domain.period import Period, PeriodAsked
 from rota.domain.recurrence import Recurrence
+
+DECIDED_LOOKED_AT_MAX = 100_000
+LOOK_BACKS = (
+    timedelta(hours=1),
+    timedelta(days=2),
+    timedelta(days=40),
+    timedelta(days=400),
+    timedelta(days=30 * 366),
+)
+"""How far back a rule's last instant is sought, wider and wider: the more often it names one, the nearer it is."""
+
+Boundary = Literal["keep_period", "now"]
+"""How a version takes over: with the periods that its forerunners used, or with a fresh series of keys."""
 
 
 class ScheduleStatus(StrEnum):
@@ -63,6 +76,13 @@ class Version:
     created_at: datetime
     actor: str | None = None
     reason: str | None = None
+    boundary: Boundary = "keep_period"
+    series: int = 1
+    """The number of the version that began its series of period keys."""
+    counts_from: datetime | None = None
+    """Runs scheduled before this use none of its periods: where its series began; None: at the beginning."""
+    named_before: int = 0
+    """How many instants earlier versions named in their windows, counted as far as `max_occurrences` may reach."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,13 +98,36 @@ class CadenceRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ZoneRulesRow:
+    """The rules of a zone as some release of the tz data has them: with these, later releases are compared."""
+
+    timezone: str
+    fingerprint: str
+    tzdata: str
+    """The release that was seen with them first."""
+    offsets: JsonText
+    """As `rota.domain.zone.offsets_text` writes them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Cursor:
-    """Where a schedule stands: the next instant that has no outcome yet, and the version that owns it."""
+    """Where a schedule stands: the next instant that has no outcome yet, and the version that owns it.
+
+    At the end of its version's window it is the boundary itself: there the next version is to be activated.
+    """
 
     version: int
     scheduled_at: datetime | None
     due_at: datetime | None
-    """None: nothing is owed and nothing will fall due."""
+    """When to look at it next; before `scheduled_at` where planned runs wait to be released or dropped.
+
+    None: nothing is owed and nothing will fall due.
+    """
+
+    def looked_at(self, at: datetime) -> "Cursor":
+        """The same cursor, due at `at` and before it is scheduled: parked runs are decided first."""
+        before = at if self.scheduled_at is None else min(at, self.scheduled_at - timedelta(seconds=1))
+        return replace(self, due_at=before)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,9 +149,11 @@ class Schedule:
     history_from: datetime
     """Nothing with an earlier scheduled_at can ever be created."""
     careful_until: datetime | None
-    """Until this instant the schedule is admitted by the planner, never by the set-based way."""
+    """Before this instant periods may be used already: each is looked up, and never admitted the set-based way."""
     definition_digest: str
     """Of the body that created it: the same body again answers with the same schedule."""
+    revision: int = 1
+    """Raised by whatever is done to the schedule, but for admission: who decides by an older one decides nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,6 +189,37 @@ def _within_upper_bounds(version: Version, scheduled_at: datetime) -> bool:
         and (definition.ends_at is None or scheduled_at < definition.ends_at)
         and (version.last_scheduled_at is None or scheduled_at <= version.last_scheduled_at)
     )
+
+
+def last_decided(
+    version: Version, cadence: Cadence, *, cursor: datetime | None, after: datetime
+) -> datetime | None:
+    """The latest instant after `after` that lies before the cursor, and so has its outcome; None: there is none.
+
+    There is one only where a clock was set back: else nothing later than now is decided. `cursor` None: all are.
+    """
+    last: datetime | None = None
+    occurrence = next_named(version, cadence, after)
+    for _ in range(DECIDED_LOOKED_AT_MAX):
+        if occurrence is None or (cursor is not None and occurrence.scheduled_at >= cursor):
+            return last
+        last = occurrence.scheduled_at
+        occurrence = next_named(version, cadence, last)
+    return last if cursor is None else cursor - timedelta(seconds=1)
+
+
+def last_named_before(version: Version, cadence: Cadence, instant: datetime) -> datetime | None:
+    """The version's latest instant before `instant`, in its window and bounds; None: there is none."""
+    for reach in LOOK_BACKS:
+        after = max(version.effective_from - timedelta(seconds=1), instant - reach)
+        last: datetime | None = None
+        occurrence = next_named(version, cadence, after)
+        while occurrence is not None and occurrence.scheduled_at < instant:
+            last = occurrence.scheduled_at
+            occurrence = next_named(version, cadence, last)
+        if last is not None or after < version.effective_from:
+            return last
+    return None
 
 
 def last_of(

@@ -169,6 +169,8 @@ def resolve_local_time(zone: Zone, local: datetime) -> Unambiguous | Gap | Fold:
         before_offset = segment.offset
     if gap is not None and not instants:
         return gap
+    if not instants:
+        raise OverflowError(f"{zone.name} is computed for {FIRST_YEAR} to {LAST_YEAR}, not for {local}.")
     if len(instants) == 1:
         return Unambiguous(instant=instants[0])
     return Fold(first=instants[0], second=instants[-1])

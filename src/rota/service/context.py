@@ -26,3 +26,4 @@ class Actor:
 
 
 NOBODY = Actor()
+REASON_CHARACTERS_MAX = 1_000

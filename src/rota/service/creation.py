@@ -2,30 +2,26 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
+from rota.domain.admission import cursor_at
 from rota.domain.audit import AuditEvent
 from rota.domain.definition import DEFINITION_FIELDS, FieldErrors, parse_definition, parse_labels
-from rota.domain.errors import Conflict, FieldError, InvalidRequest, RotaError, TooLarge
+from rota.domain.errors import Conflict, InvalidRequest
 from rota.domain.identity import ScheduleId, digest_of, is_schedule_id, partition_of, slot_of
-from rota.domain.instants import whole_second_floor
+from rota.domain.instants import EPOCH, whole_second_floor
 from rota.domain.job import Job
 from rota.domain.json_text import JsonText, encode_json, load_json
 from rota.domain.schedule import Definition, Schedule, ScheduleStatus
 from rota.ids import new_schedule_id
 from rota.service.context import NOBODY, Actor, Context
+from rota.service.idempotency import check_key, kept_answer, record_of
 from rota.service.representation import in_shown_order, schedule_to_wire
-from rota.service.schedules import record_to_wire
-from rota.service.versions import resolve_first_version
-from rota.store.port import Creation, IdempotencyRecord, NewSchedule, ScheduleRecord
+from rota.service.schedules import check_size, record_to_wire
+from rota.service.versions import Place, next_whole_second, resolve_version
+from rota.store.port import Creation, NewSchedule, ScheduleRecord
 
-IDEMPOTENCY_KEPT = timedelta(hours=24)
-IDEMPOTENCY_KEY_CHARACTERS_MAX = 255
 SCHEDULE_FIELDS = DEFINITION_FIELDS | {"id", "job", "labels"}
-
-
-class KeyReused(RotaError):
-    """The Idempotency-Key was used with another body within 24 hours; choose a new key for a new request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +49,7 @@ def create_schedule(
     now = context.clock.now()
     digest = digest_of(encode_json(dict(body)))
     if idempotency_key is not None:
-        _check_idempotency_key(idempotency_key)
+        check_key(idempotency_key)
         replayed = _replay(context, idempotency_key, digest, now=now)
         if replayed is not None:
             return replayed
@@ -66,7 +62,7 @@ def create_schedule(
         record, new = _new_schedule(context, request, schedule_id=schedule_id, now=now, actor=actor)
         text = encode_json({"created": True, "body": schedule_to_wire(record, request.job)})
         if idempotency_key is not None:
-            new = replace(new, idempotency=_idempotency(idempotency_key, digest, text, now=now))
+            new = replace(new, idempotency=record_of(idempotency_key, digest, text, now=now))
         match context.store.commit_creation(new, now=now):
             case Creation.CREATED:
                 return _answer_of(text)
@@ -80,6 +76,15 @@ def create_schedule(
                     return _keep_answer(context, existing, idempotency_key, digest, now=now)
 
 
+def plan_creation(
+    context: Context, body: Mapping[str, object], *, actor: Actor, now: datetime
+) -> tuple[ScheduleRecord, NewSchedule]:
+    """The schedule that the body would create under the id that it names. Raises as `create_schedule` does."""
+    request = _parse_request(context, body, digest=digest_of(encode_json(dict(body))), now=now)
+    schedule_id = request.named or new_schedule_id()
+    return _new_schedule(context, request, schedule_id=schedule_id, now=now, actor=actor)
+
+
 def _keep_answer(
     context: Context, found: CreatedSchedule, key: str | None, digest: str, *, now: datetime
 ) -> CreatedSchedule:
@@ -87,24 +92,14 @@ def _keep_answer(
     if key is None:
         return found
     answer = encode_json({"created": False, "body": found.body})
-    if context.store.commit_idempotency(_idempotency(key, digest, answer, now=now), now=now):
+    if context.store.commit_idempotency(record_of(key, digest, answer, now=now), now=now):
         return found
     return _replay(context, key, digest, now=now) or found
 
 
-def _check_idempotency_key(key: str) -> None:
-    if not 0 < len(key) <= IDEMPOTENCY_KEY_CHARACTERS_MAX or not key.isprintable() or not key.isascii():
-        message = f"Give 1 to {IDEMPOTENCY_KEY_CHARACTERS_MAX} printable ASCII characters."
-        raise InvalidRequest(FieldError("Idempotency-Key", message))
-
-
 def _replay(context: Context, key: str, digest: str, *, now: datetime) -> CreatedSchedule | None:
-    record = context.store.get_idempotency(key, now=now)
-    if record is None:
-        return None
-    if record.request_digest != digest:
-        raise KeyReused(f"The Idempotency-Key {key!r} was used with another body; choose a new key.")
-    return _answer_of(record.answer)
+    answer = kept_answer(context, key, digest, now=now)
+    return None if answer is None else _answer_of(answer)
 
 
 def _answer_of(text: JsonText) -> CreatedSchedule:
@@ -154,12 +149,7 @@ def _parse_request(
     errors.raise_if_any()
     if job is None or labels is None or definition is None:
         raise InvalidRequest(*errors.errors)
-    params_bytes = len(definition.params.encode())
-    if params_bytes > job.params_bytes_max:
-        raise TooLarge(
-            f"The params have {params_bytes} bytes as JSON; {job.name!r} takes at most {job.params_bytes_max}.",
-            field="params",
-        )
+    check_size(definition, job)
     named = ScheduleId(given_id) if isinstance(given_id, str) else None
     return _CreationRequest(named=named, job=job, labels=labels, definition=definition, digest=digest)
 
@@ -179,8 +169,9 @@ def _requested_job(context: Context, errors: FieldErrors, name: object) -> Job |
 def _new_schedule(
     context: Context, request: _CreationRequest, *, schedule_id: ScheduleId, now: datetime, actor: Actor
 ) -> tuple[ScheduleRecord, NewSchedule]:
-    resolved = resolve_first_version(
-        context, request.definition, schedule_id=schedule_id, now=now, actor=actor
+    place = Place(number=1, effective_from=next_whole_second(now))
+    resolved = resolve_version(
+        context, request.definition, place, schedule_id=schedule_id, now=now, actor=actor
     )
     slot = slot_of(schedule_id)
     schedule = Schedule(
@@ -191,11 +182,11 @@ def _new_schedule(
         labels=request.labels,
         status=ScheduleStatus.ACTIVE,
         status_reason=None,
-        cursor=resolved.cursor,
+        cursor=cursor_at(resolved.version, resolved.first),
         latest_version=1,
         created_at=now,
         updated_at=now,
-        history_from=resolved.version.effective_from,
+        history_from=EPOCH,
         careful_until=None,
         definition_digest=request.digest,
     )
@@ -204,13 +195,8 @@ def _new_schedule(
     )
     new = NewSchedule(
         schedule=schedule,
-        version=resolved.version,
-        cadence=resolved.cadence_row,
+        first=resolved.new,
         event=event,
         idempotency=None,
     )
     return ScheduleRecord(schedule=schedule, version=resolved.version, suspensions=()), new
-
-
-def _idempotency(key: str, digest: str, answer: JsonText, *, now: datetime) -> IdempotencyRecord:
-    return IdempotencyRecord(key=key, request_digest=digest, answer=answer, expires_at=now + IDEMPOTENCY_KEPT)

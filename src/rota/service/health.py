@@ -14,11 +14,13 @@ from rota.domain.durations import format_duration
 from rota.domain.instants import format_instant, whole_second_floor
 from rota.service.context import Context
 from rota.service.representation import Wire
+from rota.service.zone_updates import differing_zones
 from rota.store.port import PartitionState, StoreUnavailable
 
 UNAVAILABLE = (StoreUnavailable, ClockUnreadable)
 """Errors that pass without a change of the request: try again."""
 
+ZONES_NAMED_MAX = 5
 LAG_WARNED = timedelta(minutes=1)
 
 
@@ -34,6 +36,7 @@ def check_readiness(context: Context) -> Readiness:
     clock_problem = _problem_of(context.clock.now)
     partitions: Wire | None = None
     overdue: Wire | None = None
+    zones: Wire | None = None
     warnings: list[str] = []
     if store_problem is None and clock_problem is None:
         now = context.clock.now()
@@ -46,12 +49,14 @@ def check_readiness(context: Context) -> Readiness:
         else:
             partitions = _partitions(states, warnings, now=now)
             overdue = _overdue(min(due_times.values(), default=None), warnings, now=now)
+            zones = _zones(context, warnings)
     is_ready = store_problem is None and clock_problem is None
     body: Wire = {
         "status": "ready" if is_ready else "unready",
         "checks": {"store": _check(store_problem), "clock": _check(clock_problem)},
         "partitions": partitions,
         "overdue": overdue,
+        "zones": zones,
         "warnings": warnings,
     }
     return Readiness(is_ready=is_ready, body=body)
@@ -89,6 +94,28 @@ def _overdue(earliest: datetime | None, warnings: list[str], *, now: datetime) -
     return {
         "oldest_due_at": format_instant(earliest) if earliest is not None and is_due else None,
         "lag_ms": round(lag.total_seconds() * 1000),
+    }
+
+
+def _zones(context: Context, warnings: list[str]) -> Wire:
+    """Zones whose schedules this process leaves alone until the rule change is applied (I11)."""
+    differing = differing_zones(context)
+    if differing:
+        names = ", ".join(sorted({zone.stored.timezone for zone in differing})[:ZONES_NAMED_MAX])
+        remedy = (
+            "apply the rule change by `rota tz apply`"
+            if all(zone.is_newer_here for zone in differing)
+            else "upgrade this process, whose tz data is older, or which lacks a zone"
+        )
+        warnings.append(
+            f"tzdata: schedules in {names} were computed with other rules than those of {context.zones.release()} "
+            f"here, and are left alone; {remedy}."
+        )
+    return {
+        "tzdata": context.zones.release(),
+        "differing": [
+            {"timezone": zone.stored.timezone, "stored_tzdata": zone.stored.tzdata} for zone in differing
+        ],
     }
 
 

@@ -1,7 +1,7 @@
 """Occurrences to come and gone: preview of a definition, upcoming ones of a schedule, its ledger."""
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import cast, get_args
 
 from rota.domain.cadence import Cadence, FoldAsked, Gap, Occurrence
@@ -9,10 +9,11 @@ from rota.domain.definition import FieldErrors, parse_choice, parse_rule
 from rota.domain.errors import Conflict, FieldError, InvalidRequest
 from rota.domain.identity import ScheduleId
 from rota.domain.instants import format_instant, parse_instant, whole_second_floor
-from rota.domain.period import period_key
 from rota.domain.run import Run
-from rota.domain.schedule import ScheduleStatus, next_named
+from rota.domain.schedule import ScheduleStatus
+from rota.service.changes import get_schedule
 from rota.service.context import Context
+from rota.service.forecast import Forecast, forecast, reigns_of
 from rota.service.representation import (
     Wire,
     occurrence_to_wire,
@@ -20,7 +21,6 @@ from rota.service.representation import (
     skip_to_wire,
     skipped_local_to_wire,
 )
-from rota.service.schedules import get_schedule
 from rota.service.versions import resolve_cadence
 from rota.store.port import LedgerKey
 
@@ -55,37 +55,32 @@ def preview(context: Context, body: Mapping[str, object]) -> Wire:
 
 
 def list_upcoming(context: Context, schedule_id: str, *, count: int) -> Wire:
-    """What the schedule names next, after now and not before its cursor.
+    """What comes next, after now: planned runs and what the schedule's versions name, as far as nothing suppresses it.
 
     Raises `NotFound`, `InvalidRequest`, and `Conflict` for one in error.
     """
     record = get_schedule(context, schedule_id)
     if not 1 <= count <= PREVIEW_COUNT_MAX:
         raise InvalidRequest(FieldError("count", f"Give a whole number from 1 to {PREVIEW_COUNT_MAX}."))
-    if record.schedule.status is ScheduleStatus.ERROR:
-        raise Conflict(f"Schedule {schedule_id!r} is in error: {record.schedule.status_reason}")
-    occurrences: list[Wire] = []
-    cursor = record.schedule.cursor.scheduled_at
-    if record.schedule.status is not ScheduleStatus.ENDED and cursor is not None:
-        cadence = context.cadences.of_version(record.version)
-        # A clock that was set back names nothing again that has its outcome already.
-        after = max(context.clock.now(), cursor - timedelta(seconds=1))
-        while len(occurrences) < count:
-            occurrence = next_named(record.version, cadence, after)
-            if occurrence is None:
-                break
-            occurrences.append(
-                {
-                    **occurrence_to_wire(occurrence),
-                    "version": record.version.number,
-                    "period_key": period_key(record.version.period, occurrence),
-                }
-            )
-            after = occurrence.scheduled_at
+    schedule = record.schedule
+    if schedule.status is ScheduleStatus.ERROR:
+        raise Conflict(f"Schedule {schedule_id!r} is in error: {schedule.status_reason}")
+    seen = Forecast()
+    if schedule.status is not ScheduleStatus.ENDED:
+        seen = forecast(
+            context,
+            schedule,
+            reigns_of(context, record),
+            after=context.clock.now(),
+            cursor=schedule.cursor.scheduled_at,
+            count=count,
+        )
     return {
-        "schedule_id": record.schedule.schedule_id,
-        "status": record.schedule.status.value,
-        "occurrences": occurrences,
+        "schedule_id": schedule.schedule_id,
+        "status": schedule.status.value,
+        "occurrences": seen.next,
+        "suppressed": seen.suppressed,
+        "skipped": seen.skipped,
     }
 
 

@@ -16,6 +16,9 @@ from rota.store.port import LedgerKey, RunFilter, ScheduleFilter
 NAME_CHARACTERS_MAX = 400
 """Longer than any id, name or label that is stored: such a text names nothing."""
 
+VERSION_NUMBER_MAX = 999_999_999
+"""More than any schedule has versions."""
+
 Choice = TypeVar("Choice", ScheduleStatus, RunState)
 
 
@@ -67,6 +70,22 @@ def parse_name_place(place: object) -> str | None:
             return None
         case {"after": str(name), **rest} if not rest and is_name(name):
             return name
+        case _:
+            raise broken_cursor()
+
+
+def version_place_to_wire(number: int) -> Wire:
+    """The place after the version of that number, in a list of versions, latest first."""
+    return {"before": number}
+
+
+def parse_version_place(place: object) -> int | None:
+    """The number that a place was made of; None: the beginning. Raises `InvalidRequest` naming `cursor`."""
+    match place:
+        case None:
+            return None
+        case {"before": int(number), **rest} if not rest and 1 < number <= VERSION_NUMBER_MAX:
+            return number
         case _:
             raise broken_cursor()
 

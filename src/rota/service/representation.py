@@ -7,12 +7,14 @@ from rota.domain.admission import Skip
 from rota.domain.audit import AuditEvent
 from rota.domain.cadence import Occurrence, SkippedLocal, explain
 from rota.domain.definition import definition_to_wire, overdue_to_wire
+from rota.domain.identity import replayed_run_id
 from rota.domain.instants import format_instant, format_local
 from rota.domain.job import Job
 from rota.domain.job_form import job_to_wire
 from rota.domain.json_text import load_json
+from rota.domain.key_uses import key_of
 from rota.domain.run import Attempt, Run, RunDetail
-from rota.domain.schedule import Suspension
+from rota.domain.schedule import Suspension, Version
 from rota.store.port import ScheduleRecord
 
 Wire = dict[str, object]
@@ -38,7 +40,13 @@ def schedule_to_wire(record: ScheduleRecord, job: Job) -> Wire:
         "status": schedule.status.value,
         "status_reason": schedule.status_reason,
         "suspensions": [_suspension_to_wire(suspension) for suspension in record.suspensions],
-        "next_due": optional_instant(schedule.cursor.due_at),
+        "next_due": optional_instant(schedule.cursor.scheduled_at),
+        "pending": None
+        if record.pending is None
+        else {
+            "version": record.pending.number,
+            "effective_from": format_instant(record.pending.effective_from),
+        },
         "created_at": format_instant(schedule.created_at),
         "updated_at": format_instant(schedule.updated_at),
         "tzdata": version.tzdata,
@@ -58,7 +66,16 @@ MEMBER_ORDER: Mapping[str, tuple[str, ...]] = {
             "version",
             "latest_version",
         ),
-        *("status", "status_reason", "suspensions", "next_due", "created_at", "updated_at", "tzdata"),
+        *(
+            "status",
+            "status_reason",
+            "suspensions",
+            "next_due",
+            "pending",
+            "created_at",
+            "updated_at",
+            "tzdata",
+        ),
     ),
     "recurrence": ("every",),
     "overdue": ("policy",),
@@ -96,6 +113,59 @@ def occurrence_to_wire(occurrence: Occurrence) -> Wire:
     }
 
 
+def named_to_wire(version: Version, occurrence: Occurrence) -> Wire:
+    """An occurrence to come that nothing was decided about yet."""
+    return {
+        **occurrence_to_wire(occurrence),
+        "due_at": format_instant(occurrence.scheduled_at),
+        "version": version.number,
+        "period_key": key_of(version, occurrence),
+        "state": "named",
+        "run_id": None,
+    }
+
+
+def expected_run_to_wire(run: Run) -> Wire:
+    """A run that exists ahead of its time, in the shape of `named_to_wire`."""
+    notes = [f"moved from {format_instant(run.scheduled_at)}"] if run.due_at != run.scheduled_at else []
+    if run.carried_by is not None:
+        notes.append(f"carried by version {run.carried_by}")
+    return {
+        "scheduled_at": format_instant(run.scheduled_at),
+        "local": format_local(run.local),
+        "named_local": format_local(run.named_local),
+        "offset": format_offset(run.offset),
+        "note": "; ".join(notes) or None,
+        "due_at": format_instant(run.due_at),
+        "version": run.version,
+        "period_key": run.period_key,
+        "state": run.state.value,
+        "run_id": run.run_id,
+    }
+
+
+def version_to_wire(version: Version, job: Job) -> Wire:
+    """A version as it is stored, with its window; defaults are shown resolved, as in a schedule."""
+    definition = version.definition
+    asked = definition_to_wire(definition)
+    return {
+        "version": version.number,
+        **asked,
+        "fold": version.fold,
+        "period": version.period,
+        "overdue": overdue_to_wire(definition.overdue or job.overdue),
+        "asked": {name: asked[name] for name in ("fold", "period", "overdue")},
+        "params": load_json(definition.params),
+        "effective_from": format_instant(version.effective_from),
+        "effective_until": optional_instant(version.effective_until),
+        "boundary": version.boundary,
+        "tzdata": version.tzdata,
+        "created_at": format_instant(version.created_at),
+        "actor": version.actor,
+        "reason": version.reason,
+    }
+
+
 def skipped_local_to_wire(skipped: SkippedLocal) -> Wire:
     return {"local": format_local(skipped.local), "reason": "gap", "note": skipped.message}
 
@@ -121,6 +191,8 @@ def run_to_wire(run: Run) -> Wire:
         "started_at": optional_instant(run.started_at),
         "finished_at": optional_instant(run.finished_at),
         "available_at": optional_instant(run.available_at),
+        "carried_by": run.carried_by,
+        "replay_of": replayed_run_id(run.run_id) if run.origin == "replay" else None,
         "cancel_requested_at": optional_instant(run.cancel_requested_at),
         "lateness": {
             "admitted_ms": _millis_late(run.admitted_at, run.due_at),
@@ -134,11 +206,13 @@ def run_to_wire(run: Run) -> Wire:
     }
 
 
-def run_detail_to_wire(detail: RunDetail) -> Wire:
+def run_detail_to_wire(detail: RunDetail, *, made_by: Wire | None) -> Wire:
+    """`made_by` is the version whose rule made the run; None where it cannot be read."""
     return {
         **run_to_wire(detail.run),
         "result": None if detail.result is None else load_json(detail.result),
         "attempts": [_attempt_to_wire(attempt) for attempt in detail.attempts],
+        "made_by": made_by,
     }
 
 

@@ -1,18 +1,19 @@
 """Runs as people and applications see and stop them."""
 
 from rota.domain.audit import AuditEvent
-from rota.domain.errors import Conflict, NotFound
+from rota.domain.errors import Conflict, NotFound, UnreadableRow
 from rota.domain.identity import RunId, ScheduleId
+from rota.domain.job import Job
 from rota.domain.run import SETTLED, RunDetail, RunState
 from rota.service.context import NOBODY, Actor, Context
 from rota.service.queries import is_name
-from rota.service.representation import Wire, run_detail_to_wire, run_to_wire
+from rota.service.representation import Wire, run_detail_to_wire, run_to_wire, version_to_wire
 from rota.store.port import LedgerKey, RunFilter
 
 
 def show_run(context: Context, run_id: str) -> Wire:
-    """The run with its attempts and result. Raises `NotFound`."""
-    return run_detail_to_wire(get_run(context, run_id))
+    """The run with its attempts, its result, and the version that made it. Raises `NotFound`."""
+    return _shown(context, get_run(context, run_id))
 
 
 def get_run(context: Context, run_id: str) -> RunDetail:
@@ -39,7 +40,7 @@ def cancel_run(context: Context, run_id: str, *, actor: Actor = NOBODY) -> Wire:
     detail = get_run(context, run_id)
     if detail.run.state in SETTLED:
         if detail.run.state is RunState.CANCELLED:
-            return run_detail_to_wire(detail)
+            return _shown(context, detail)
         raise Conflict(f"Run {run_id!r} is {detail.run.state} already; what has ended cannot be cancelled.")
     now = context.clock.now()
     event = AuditEvent(
@@ -53,3 +54,13 @@ def cancel_run(context: Context, run_id: str, *, actor: Actor = NOBODY) -> Wire:
     if run is not None and run.state in SETTLED and run.state is not RunState.CANCELLED:
         raise Conflict(f"Run {run_id!r} is {run.state} already; what has ended cannot be cancelled.")
     return show_run(context, run_id)
+
+
+def _shown(context: Context, detail: RunDetail) -> Wire:
+    run = detail.run
+    try:
+        version = context.store.get_version(run.schedule_id, run.version)
+    except UnreadableRow:
+        version = None
+    job = context.store.get_job(run.job) or Job(name=run.job)
+    return run_detail_to_wire(detail, made_by=None if version is None else version_to_wire(version, job))

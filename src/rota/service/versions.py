@@ -3,19 +3,19 @@
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from rota.cadences import cadence_row_of
-from rota.domain.admission import cursor_at_first
-from rota.domain.cadence import Cadence, Fold, FoldAsked, Gap, resolve_fold
-from rota.domain.definition import FieldErrors
+from rota.cadences import cadence_row_of, zone_rules_of
+from rota.domain.cadence import Cadence, Fold, FoldAsked, Gap, Occurrence, resolve_fold
+from rota.domain.definition import MAX_OCCURRENCES_MAX, FieldErrors
 from rota.domain.errors import FieldError, InvalidExpression, InvalidRequest
 from rota.domain.identity import ScheduleId
 from rota.domain.instants import format_instant, format_local, whole_second_floor
 from rota.domain.period import resolve_period
 from rota.domain.recurrence import At, Cron, Every, Recurrence, RRule
-from rota.domain.schedule import CadenceRow, Cursor, Definition, Version, last_of
+from rota.domain.schedule import Boundary, CadenceRow, Definition, Version, last_of, next_named
+from rota.domain.zone import LAST_YEAR, Zone, resolve_local_time
 from rota.domain.zone import Gap as LocalGap
-from rota.domain.zone import Zone, resolve_local_time
 from rota.service.context import Actor, Context
+from rota.store.port import NewVersion
 
 COUNTED_AHEAD = timedelta(days=100 * 365)
 """How far ahead `max_occurrences` is counted."""
@@ -23,10 +23,26 @@ COUNTED_AHEAD = timedelta(days=100 * 365)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedVersion:
-    version: Version
-    cadence_row: CadenceRow
+    new: NewVersion
     cadence: Cadence
-    cursor: Cursor
+    first: Occurrence
+    """The first occurrence that it names."""
+
+    @property
+    def version(self) -> Version:
+        return self.new.version
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a version stands among those of its schedule."""
+
+    number: int
+    effective_from: datetime
+    boundary: Boundary = "keep_period"
+    series: int = 1
+    counts_from: datetime | None = None
+    named_before: int = 0
 
 
 def next_whole_second(now: datetime) -> datetime:
@@ -34,43 +50,73 @@ def next_whole_second(now: datetime) -> datetime:
     return whole_second_floor(now) + timedelta(seconds=1)
 
 
-def resolve_first_version(
-    context: Context, definition: Definition, *, schedule_id: ScheduleId, now: datetime, actor: Actor
+def resolve_version(
+    context: Context,
+    definition: Definition,
+    place: Place,
+    *,
+    schedule_id: ScheduleId,
+    now: datetime,
+    actor: Actor,
 ) -> ResolvedVersion:
-    """Version 1, effective from the next whole second. Raises `InvalidRequest` for what can never run."""
+    """The version of that definition, everything resolved. Raises `InvalidRequest` for what can never run."""
     row, cadence = resolve_cadence(
         context, definition.timezone, definition.recurrence, gap=definition.gap, fold=definition.fold
     )
     if isinstance(definition.recurrence, At) and definition.fold == "both":
         problem = "A one-time schedule runs once; give first or second."
         raise InvalidRequest(FieldError("fold", problem))
-    effective_from = next_whole_second(now)
     version = Version(
         schedule_id=schedule_id,
-        number=1,
+        number=place.number,
         definition=definition,
         cadence_id=row.cadence_id,
         fold=row.fold,
         period=resolve_period(definition.period, cadence),
         tzdata=context.zones.release(),
         fingerprint=row.fingerprint,
-        effective_from=effective_from,
+        effective_from=place.effective_from,
         effective_until=None,
         last_scheduled_at=None,
         created_at=now,
         actor=actor.name,
         reason=actor.reason,
+        boundary=place.boundary,
+        series=place.series,
+        counts_from=place.counts_from,
+        named_before=place.named_before,
     )
-    before = effective_from - timedelta(seconds=1)
-    if definition.max_occurrences is not None:
-        last = last_of(
-            version, cadence, occurrences=definition.max_occurrences, after=before, horizon=COUNTED_AHEAD
-        )
-        version = replace(version, last_scheduled_at=last)
-    cursor = cursor_at_first(version, cadence, after=before)
-    if cursor.scheduled_at is None:
-        raise InvalidRequest(_why_never(context, definition, cadence, now=now))
-    return ResolvedVersion(version=version, cadence_row=row, cadence=cadence, cursor=cursor)
+    before = place.effective_from - timedelta(seconds=1)
+    version = replace(version, last_scheduled_at=_last_scheduled_at(version, cadence, after=before))
+    first = next_named(version, cadence, before)
+    if first is None:
+        raise InvalidRequest(_why_never(context, definition, cadence, now=before))
+    zone_rules = zone_rules_of(cadence.zone, version.tzdata)
+    new = NewVersion(version=version, cadence=row, zone_rules=zone_rules)
+    return ResolvedVersion(new=new, cadence=cadence, first=first)
+
+
+def count_named(version: Version, cadence: Cadence, *, until: datetime) -> int:
+    """How many instants the versions up to this one name before `until`, counted as far as it may ever matter."""
+    count, after = version.named_before, version.effective_from - timedelta(seconds=1)
+    while count <= MAX_OCCURRENCES_MAX:
+        occurrence = next_named(version, cadence, after)
+        if occurrence is None or occurrence.scheduled_at >= until:
+            break
+        count, after = count + 1, occurrence.scheduled_at
+    return count
+
+
+def _last_scheduled_at(version: Version, cadence: Cadence, *, after: datetime) -> datetime | None:
+    """The instant that `max_occurrences` ends with: those that earlier versions named count too."""
+    limit = version.definition.max_occurrences
+    if limit is None:
+        return None
+    left = limit - version.named_before
+    if left <= 0:
+        message = f"{version.named_before} occurrences have been named already; give a larger number, or leave it out."
+        raise InvalidRequest(FieldError("max_occurrences", message))
+    return last_of(version, cadence, occurrences=left, after=after, horizon=COUNTED_AHEAD)
 
 
 def resolve_cadence(
@@ -121,7 +167,12 @@ def _why_never(context: Context, definition: Definition, cadence: Cadence, *, no
 
 def _why_at_never(recurrence: At, zone: Zone, definition: Definition, *, now: datetime) -> FieldError:
     if recurrence.time.tzinfo is None:
-        resolution = resolve_local_time(zone, recurrence.time)
+        try:
+            resolution = resolve_local_time(zone, recurrence.time)
+        except OverflowError:
+            return FieldError(
+                "recurrence.at", f"This time is too far away; give one before the end of {LAST_YEAR}."
+            )
         if isinstance(resolution, LocalGap) and definition.gap == "skip":
             return FieldError(
                 "recurrence.at",

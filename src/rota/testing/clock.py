@@ -2,20 +2,25 @@
 
 import threading
 from datetime import UTC, datetime, timedelta
+from itertools import count
 
 from rota.clock import truncate_to_millis
+
+_machines = count(1)
 
 
 class ManualClock:
     """The wall clock and the boot clock of a machine whose time a test decides. Threads may share it.
 
     `advance` and `set` let time pass: both clocks move. `leap` moves the wall clock alone, as one who sets it does.
+    Each clock is another start of the machine: nothing is told of one by the readings of another.
     """
 
     def __init__(self, now: datetime) -> None:
         self._lock = threading.Lock()
         self._now = truncate_to_millis(as_utc(now))
         self._since_boot = timedelta(0)
+        self._boot_id = f"manual-{next(_machines)}"
 
     def now(self) -> datetime:
         return self._now
@@ -24,7 +29,7 @@ class ManualClock:
         return self._since_boot.total_seconds()
 
     def boot_id(self) -> str | None:
-        return "manual"
+        return self._boot_id
 
     def wait(self, wake: threading.Event, seconds: float) -> None:
         """Returns at once: nobody waits for a time that only a test moves."""

@@ -19,17 +19,24 @@ has anything left to do; handlers run within the worker's steps, in this thread.
 the same every time.
 """
 
+import os
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from rota.application import Rota
 from rota.config import Settings
+from rota.domain.admission import DueSchedule
+from rota.domain.instants import parse_instant
+from rota.service.zone_updates import differing_zones
 from rota.store.memory import MemoryStore
-from rota.store.port import Store
+from rota.store.port import Fence, Store, ZoneRules
 from rota.testing.clock import ManualClock, as_utc
 from rota.testing.quiet import only_from
 from rota.worker.registry import Registry
+from rota.zones import Zones
 
 BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
 PARTITIONS = 4
@@ -45,7 +52,11 @@ class World:
 
     Give the registry of your own application to test its handlers, or register handlers with `world.app.job`. The
     `dispatcher`, the `worker` (which runs handlers inline), the `store` and the `clock` may be used directly. It begins
-    on 1 January 2026 where no `now` is given. Of Rota's own log, lines from `log_level` on are shown while time passes.
+    on 1 January 2026 where no `now` is given. Of Rota's own log, lines from `log_level` on are shown.
+
+    `zones` are other rules than those of the pinned tz data: a directory of compiled zones, or a `Zones`. A world on
+    the `store` of another one goes on where that one stood, as a process that was started anew: with the same rules,
+    or with others, as after an update of the tz data.
     """
 
     def __init__(
@@ -54,6 +65,7 @@ class World:
         now: datetime = BEGINNING,
         registry: Registry | None = None,
         store: Store | None = None,
+        zones: Zones | str | os.PathLike[str] | None = None,
         settings: Settings | None = None,
         log_level: str = "warning",
     ) -> None:
@@ -64,10 +76,13 @@ class World:
             settings=settings or Settings(partitions=PARTITIONS),
             store=self.store,
             clock=self.clock,
+            zones=zones if zones is None or isinstance(zones, Zones) else Zones(Path(zones)),
             registry=registry,
         )
         self.app.register_jobs()
-        self.dispatcher = self.app.build_dispatcher()
+        self._take_over()
+        with only_from(log_level):
+            self.dispatcher = self.app.build_dispatcher()
         self.worker = self.app.build_worker(inline=True)
 
     def __enter__(self) -> Self:
@@ -118,13 +133,42 @@ class World:
         self.app.close()
         self.store.close()
 
+    def _take_over(self) -> None:
+        """Ends the leases of a world before, which would else be waited for while things fall due."""
+        for state in self.store.list_partitions():
+            if state.owner is not None:
+                fence = Fence(partition=state.partition, epoch=state.epoch)
+                self.store.commit_releases(state.owner, [fence], now=self.now)
+
     def _next_instant(self, end: datetime) -> datetime | None:
         """When something falls due next, after now and by `end`: an occurrence, a retry, or the loss of an attempt."""
         partitions = range(self.app.context.partition_count)
-        instants = list(self.store.read_due_times(partitions).values())
+        due_times = self.store.read_due_times(partitions)
+        instants = list(due_times.values())
+        waiting = [partition for partition, instant in due_times.items() if instant <= self.now]
+        instants += self._due_behind(waiting, end=end)
         lost = self.store.read_lost(partitions, now=end, limit=1)
         instants += [attempt.attempt.lease_expires_at for attempt in lost]
         delivery = self.store.read_next_delivery_time([job.name for job in self.app.registry.jobs()])
         if delivery is not None:
             instants.append(delivery)
         return min((instant for instant in instants if self.now < instant <= end), default=None)
+
+    def _due_behind(self, waiting: Sequence[int], *, end: datetime) -> Iterator[datetime]:
+        """What falls due by `end` behind schedules that wait for the rules of their zone to be taken up.
+
+        They stay what is due first in their partitions, as long as they wait.
+        """
+        if not waiting:
+            return
+        differing = {
+            ZoneRules(timezone=zone.stored.timezone, fingerprint=zone.stored.fingerprint)
+            for zone in differing_zones(self.app.context)
+        }
+        for partition in waiting:
+            for row in self.store.read_due(partition, now=end, limit=1, excluding=differing):
+                cursor = row.schedule.cursor if isinstance(row, DueSchedule) else row.cursor
+                if cursor.due_at is not None:
+                    yield cursor.due_at
+        for run in self.app.iterate_runs(state="planned"):
+            yield parse_instant(str(run["due_at"]))

@@ -52,8 +52,7 @@ class MemoryRuns(Tables):
                 changed = replace(run, cancel_requested_at=now)
             else:
                 changed = replace(run, state=next_state(run.state, RunEvent.CANCELLED), finished_at=now)
-                self._outbox.pop(run_id, None)
-            self._runs[run_id] = changed
+            self._write_run(changed)
             self._write_audit(event)
             return changed
 

@@ -1,6 +1,7 @@
 """The rows of a memory store: plain dicts behind one lock, and the few steps that several parts take."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from threading import Lock
 
 from rota.domain.admission import Skip
@@ -9,14 +10,16 @@ from rota.domain.identity import RunId, ScheduleId
 from rota.domain.job import Job
 from rota.domain.json_text import JsonText, load_json
 from rota.domain.run import Attempt, Run, RunState
-from rota.domain.schedule import CadenceRow, Schedule, Suspension, Version
+from rota.domain.schedule import CadenceRow, Schedule, Suspension, Version, ZoneRulesRow
 from rota.store.port import (
     ClockReading,
     Delivery,
     Fence,
     IdempotencyRecord,
+    NewVersion,
     PartitionState,
     TooManyElements,
+    ZoneRules,
 )
 
 
@@ -29,11 +32,12 @@ class Tables:
         self._schedules: dict[ScheduleId, Schedule] = {}
         self._versions: dict[tuple[ScheduleId, int], Version] = {}
         self._cadences: dict[str, CadenceRow] = {}
+        self._zone_rules: dict[ZoneRules, ZoneRulesRow] = {}
         self._suspensions: dict[ScheduleId, list[Suspension]] = {}
         self._audit: dict[ScheduleId, list[AuditEvent]] = {}
         self._skips: dict[ScheduleId, list[Skip]] = {}
         self._runs: dict[RunId, Run] = {}
-        self._period_keys: set[tuple[ScheduleId, str]] = set()
+        self._key_holders: dict[tuple[ScheduleId, str], RunId] = {}
         self._attempts: dict[tuple[RunId, int], Attempt] = {}
         self._results: dict[RunId, JsonText] = {}
         self._outbox: dict[RunId, Delivery] = {}
@@ -54,22 +58,43 @@ class Tables:
         state = self._partitions.get(partition)
         return state is not None and fence.partition == partition and fence.epoch == state.epoch
 
+    def _write_version(self, new: NewVersion) -> None:
+        """The version, new or in place of the one with its number, and what it shares with others."""
+        version, zone_rules = new.version, new.zone_rules
+        rules = ZoneRules(timezone=zone_rules.timezone, fingerprint=zone_rules.fingerprint)
+        self._versions[version.schedule_id, version.number] = version
+        self._cadences.setdefault(new.cadence.cadence_id, new.cadence)
+        self._zone_rules.setdefault(rules, zone_rules)
+
+    def _write_run(self, run: Run) -> None:
+        """The run with all that follows from its state: the hold on its period key, and its delivery intent."""
+        before = self._runs.get(run.run_id)
+        if before is not None and self._key_holders.get(key_of(before)) == run.run_id:
+            del self._key_holders[key_of(before)]
+        if holds_its_key(run):
+            self._key_holders[key_of(run)] = run.run_id
+        self._outbox.pop(run.run_id, None)
+        if run.state is RunState.QUEUED:
+            self._outbox[run.run_id] = intent_of(run)
+        self._runs[run.run_id] = run
+
     def _write_audit(self, event: AuditEvent) -> None:
         self._audit.setdefault(event.schedule_id, []).append(event)
 
+    def _live_idempotency(self, key: str, *, now: datetime) -> IdempotencyRecord | None:
+        record = self._idempotency.get(key)
+        return record if record is not None and record.expires_at > now else None
+
+    def _is_in_use(self, record: IdempotencyRecord | None, *, now: datetime) -> bool:
+        """Whether the record's key, where there is one, has an answer that has not expired."""
+        return record is not None and self._live_idempotency(record.key, now=now) is not None
+
+    def _write_idempotency(self, record: IdempotencyRecord | None) -> None:
+        if record is not None:
+            self._idempotency[record.key] = record
+
     def _job_or_default(self, name: str) -> Job:
         return self._jobs.get(name) or Job(name=name)
-
-    def _suspensions_that_matter(self, schedule: Schedule) -> tuple[Suspension, ...]:
-        """Those that last or reach past the cursor: they can still skip an instant."""
-        cursor = schedule.cursor.scheduled_at
-        return tuple(
-            suspension
-            for suspension in sorted(
-                self._suspensions.get(schedule.schedule_id, []), key=lambda suspension: suspension.from_
-            )
-            if suspension.until is None or (cursor is not None and cursor < suspension.until)
-        )
 
     def _has_label(self, schedule_id: ScheduleId, label: tuple[str, str]) -> bool:
         name, value = label
@@ -77,8 +102,17 @@ class Tables:
         return schedule is not None and load_json(schedule.labels).get(name) == value
 
 
+def key_of(run: Run) -> tuple[ScheduleId, str]:
+    return run.schedule_id, run.period_key
+
+
+def holds_its_key(run: Run) -> bool:
+    """An automatic skip frees the key; a skip on request keeps it, and so does every other state (I2)."""
+    return run.state is not RunState.SKIPPED or run.reason == "on_request"
+
+
 def intent_of(run: Run) -> Delivery:
-    """The outbox row of the run's next attempt: a queued run has one, any other has none."""
-    if run.state is not RunState.QUEUED or run.available_at is None:
-        raise ValueError(f"{run.run_id} is {run.state}, available at {run.available_at}: nothing to deliver")
+    """The outbox row of the next attempt of a queued run."""
+    if run.available_at is None:
+        raise ValueError(f"{run.run_id} is {run.state}, but never available: nothing to deliver")
     return Delivery(run_id=run.run_id, attempt=run.attempt + 1, job=run.job, available_at=run.available_at)

@@ -7,7 +7,7 @@ from datetime import datetime
 from rota.domain.identity import RunId
 from rota.domain.run import Attempt, Run, RunEvent, RunState, next_state
 from rota.domain.settlement import Settlement, settled_run
-from rota.store.memory.tables import Tables, intent_of
+from rota.store.memory.tables import Tables
 from rota.store.port import (
     ATTEMPT_LEASE_MAX,
     Delivery,
@@ -64,8 +64,6 @@ class MemoryWork(Tables):
     def _open(self, worker: str, delivery: Delivery, *, now: datetime) -> OpenedAttempt | None:
         run = self._runs.get(delivery.run_id)
         if run is None or run.state is not RunState.QUEUED or run.attempt != delivery.attempt - 1:
-            if self._outbox.get(delivery.run_id) == delivery:
-                del self._outbox[delivery.run_id]
             return None
         job = self._job_or_default(run.job)
         version = self._versions.get((run.schedule_id, run.version))
@@ -78,7 +76,7 @@ class MemoryWork(Tables):
             attempt=delivery.attempt,
             started_at=run.started_at or now,
         )
-        self._runs[run.run_id] = opened
+        self._write_run(opened)
         self._attempts[run.run_id, opened.attempt] = Attempt(
             run_id=run.run_id,
             number=opened.attempt,
@@ -86,18 +84,17 @@ class MemoryWork(Tables):
             opened_at=now,
             lease_expires_at=now + job.lease,
         )
-        del self._outbox[run.run_id]
         return OpenedAttempt(run=opened, version=version, job=job)
 
     def _fail(self, run: Run, problem: str, *, now: datetime) -> None:
         """Fails a run that cannot be read: left waiting it would be delivered again for ever (I12)."""
-        self._runs[run.run_id] = replace(
+        failed = replace(
             run,
             state=next_state(run.state, RunEvent.FOUND_UNREADABLE),
             error=f"The stored row of run {run.run_id} cannot be read: {problem}",
             finished_at=now,
         )
-        self._outbox.pop(run.run_id, None)
+        self._write_run(failed)
 
     def _heartbeat(self, heartbeat: Heartbeat) -> HeartbeatOutcome:
         run = self._running(heartbeat.run_id, heartbeat.attempt)
@@ -106,7 +103,7 @@ class MemoryWork(Tables):
         key = run.run_id, run.attempt
         self._attempts[key] = replace(self._attempts[key], lease_expires_at=heartbeat.lease_expires_at)
         if heartbeat.progress is not None:
-            self._runs[run.run_id] = replace(run, progress=heartbeat.progress)
+            self._write_run(replace(run, progress=heartbeat.progress))
         return (
             HeartbeatOutcome.CURRENT if run.cancel_requested_at is None else HeartbeatOutcome.CANCEL_REQUESTED
         )
@@ -123,11 +120,9 @@ class MemoryWork(Tables):
             return False
         end = settlement.end
         settled = settled_run(run, settlement)
-        if settled.state is RunState.QUEUED:
-            self._outbox[run.run_id] = intent_of(settled)
         if settled.state is RunState.SUCCEEDED and end.result is not None:
             self._results[run.run_id] = end.result
-        self._runs[run.run_id] = settled
+        self._write_run(settled)
         self._attempts[key] = replace(
             attempt, finished_at=settlement.settled_at, outcome=end.outcome, error=end.error
         )

@@ -8,26 +8,40 @@ from sqlalchemy.exc import ArgumentError
 
 from rota.store.port import StoreUnavailable
 from rota.store.sql.admissions import SqlAdmissions
+from rota.store.sql.audit import SqlAudit
+from rota.store.sql.changes import SqlChanges
 from rota.store.sql.dispatch import SqlDispatch
 from rota.store.sql.engine import BUSY_TIMEOUT, Database
 from rota.store.sql.health import SqlHealth
+from rota.store.sql.idempotency import SqlIdempotency
 from rota.store.sql.jobs import SqlJobs
+from rota.store.sql.key_uses import SqlKeyUses
 from rota.store.sql.leases import SqlLeases
 from rota.store.sql.migrations import bring_up_to_date
 from rota.store.sql.outbox import SqlOutbox
+from rota.store.sql.planned import SqlPlanned
 from rota.store.sql.runs import SqlRuns
 from rota.store.sql.schedules import SqlSchedules
 from rota.store.sql.settlements import SqlSettlements
+from rota.store.sql.versions import SqlVersions
 from rota.store.sql.work import SqlWork
+from rota.store.sql.zone_rules import SqlZoneRules
 
 
 class SqlStore(
     SqlSchedules,
+    SqlChanges,
+    SqlVersions,
+    SqlZoneRules,
+    SqlKeyUses,
+    SqlAudit,
+    SqlIdempotency,
     SqlRuns,
     SqlJobs,
     SqlLeases,
     SqlDispatch,
     SqlAdmissions,
+    SqlPlanned,
     SqlOutbox,
     SqlWork,
     SqlSettlements,

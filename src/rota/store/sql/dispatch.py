@@ -8,18 +8,27 @@ from sqlalchemy import Integer, RowMapping, bindparam, column, literal_column, s
 
 from rota.domain.admission import DueSchedule
 from rota.domain.errors import UnreadableRow
-from rota.domain.identity import ScheduleId
 from rota.domain.job import Job
 from rota.domain.run import RunState
-from rota.domain.schedule import CadenceRow, ScheduleStatus
+from rota.domain.schedule import CadenceRow
 from rota.store.port import ATTEMPT_LEASE_MAX, LostAttempt, Unreadable, ZoneRules
-from rota.store.sql import cells, rows, texts
+from rota.store.sql import cells, rows
 from rota.store.sql.batches import Part
+from rota.store.sql.due import read_parked, to_due
 from rota.store.sql.jobs import job_or_default
 from rota.store.sql.pages import readable
 from rota.store.sql.prepared import Prepared
-from rota.store.sql.records import SELECT_RECORDS, Suspended, read_suspensions, suspensions_of, version_of
-from rota.store.sql.schema import attempts, cadences, is_due_status, jobs, runs, schedules, versions
+from rota.store.sql.records import SELECT_RECORDS, read_beside
+from rota.store.sql.schema import (
+    attempts,
+    cadences,
+    is_due_status,
+    is_planned,
+    jobs,
+    runs,
+    schedules,
+    versions,
+)
 
 EARLIEST = datetime.min.replace(tzinfo=UTC)
 LATEST = datetime.max.replace(tzinfo=UTC)
@@ -34,7 +43,10 @@ class SqlDispatch(Part):
         arguments = {f"partition_{place}": partition for place, partition in enumerate(partitions)}
         with self._database.reading() as connection:
             found = _read_due_times_of(len(partitions)).read(connection, arguments).all()
-        return {cells.integer(partition): cells.instant(due) for partition, due in found if due is not None}
+        owed = {
+            partition: [cells.instant(due) for due in dues if due is not None] for partition, *dues in found
+        }
+        return {cells.integer(partition): min(dues) for partition, dues in owed.items() if dues}
 
     def read_due(
         self, partition: int, *, now: datetime, limit: int, excluding: Collection[ZoneRules] = ()
@@ -45,8 +57,9 @@ class SqlDispatch(Part):
             arguments["excluding"] = [(rules.timezone, rules.fingerprint) for rules in excluding]
         with self._database.reading() as connection:
             found = connection.execute(statement, arguments).mappings().all()
-            suspended = read_suspensions(connection, found)
-        return [_to_due(row, suspended) for row in found]
+            beside = read_beside(connection, found)
+            parked = [read_parked(connection, row) for row in found]
+        return [to_due(row, beside, runs_) for row, runs_ in zip(found, parked, strict=True)]
 
     def read_cadences(self, cadence_ids: Iterable[str]) -> list[CadenceRow]:
         """By id, without those whose rows cannot be read (I12)."""
@@ -68,36 +81,6 @@ class SqlDispatch(Part):
                 }
                 found += connection.execute(_READ_LOST, arguments).mappings()
         return list(readable(found, _to_lost))
-
-
-def _to_due(row: RowMapping, suspended: Suspended) -> DueSchedule | Unreadable:
-    try:
-        with cells.reading(f"schedule {row['id']}"):
-            due = DueSchedule(
-                schedule=rows.to_schedule(row),
-                version=version_of(row),
-                suspensions=suspensions_of(row, suspended),
-                job_overdue=job_or_default(row["job"], row["job_spec"]).overdue,
-            )
-            texts.check_definition(row["version_definition"])
-            return due
-    except UnreadableRow as error:
-        return Unreadable(
-            schedule_id=ScheduleId(row["id"]),
-            status=ScheduleStatus(row["status"]),
-            cursor=rows.to_cursor(row),
-            problem=str(error),
-            window_until=_window_until(row),
-        )
-
-
-def _window_until(row: RowMapping) -> datetime | None:
-    """The end of the version's window, where at least that can be read."""
-    try:
-        with cells.reading(f"version of schedule {row['id']}"):
-            return cells.instant_or_none(row["version_effective_until"])
-    except UnreadableRow:
-        return None
 
 
 def _to_cadence(row: RowMapping) -> CadenceRow:
@@ -127,7 +110,10 @@ _OWES = (schedules.c.next_due.is_not(None), is_due_status())
 
 @lru_cache(maxsize=DUE_TIMES_KEPT)
 def _read_due_times_of(count: int) -> Prepared:
-    """One probe of the due index for each of `count` partitions: a grouped minimum would read every entry of it."""
+    """The earliest of the schedules and of the planned runs of each of `count` partitions.
+
+    Each is one probe of its index: a grouped minimum would read every entry of it.
+    """
     places = [(bindparam(f"partition_{place}", type_=Integer),) for place in range(count)]
     wanted = values(column("partition", Integer), name="wanted").data(places).cte()
     earliest = (
@@ -136,7 +122,13 @@ def _read_due_times_of(count: int) -> Prepared:
         .order_by(schedules.c.next_due)
         .limit(literal_column("1"))
     )
-    return Prepared(select(wanted.c.partition, earliest.scalar_subquery()))
+    planned = (
+        select(runs.c.due_at)
+        .where(runs.c.partition == wanted.c.partition, is_planned())
+        .order_by(runs.c.due_at)
+        .limit(literal_column("1"))
+    )
+    return Prepared(select(wanted.c.partition, earliest.scalar_subquery(), planned.scalar_subquery()))
 
 
 _READ_DUE = (
@@ -146,10 +138,26 @@ _READ_DUE = (
     .order_by(schedules.c.next_due, schedules.c.id)
     .limit(bindparam("limit"))
 )
+_LATEST = versions.alias("latest")
+# The rules of the version that is to take over count where the cursor stands at its boundary.
+_IS_TO_FOLLOW_EXCLUDED = (
+    select(_LATEST.c.number)
+    .where(
+        _LATEST.c.schedule_id == schedules.c.id,
+        _LATEST.c.number == schedules.c.latest_version,
+        schedules.c.version != schedules.c.latest_version,
+        schedules.c.next_scheduled_at == versions.c.effective_until,
+        tuple_(_LATEST.c.timezone, _LATEST.c.fingerprint).in_(bindparam("excluding", expanding=True)),
+    )
+    .exists()
+)
 # A schedule that lost its version is computed with no rules: it is not excluded, and stops only itself (I12).
 _READ_DUE_BUT = _READ_DUE.where(
     versions.c.number.is_(None)
-    | tuple_(versions.c.timezone, versions.c.fingerprint).not_in(bindparam("excluding", expanding=True))
+    | (
+        tuple_(versions.c.timezone, versions.c.fingerprint).not_in(bindparam("excluding", expanding=True))
+        & ~_IS_TO_FOLLOW_EXCLUDED
+    )
 )
 _READ_CADENCES = (
     select(cadences).where(cadences.c.id.in_(bindparam("ids", expanding=True))).order_by(cadences.c.id)

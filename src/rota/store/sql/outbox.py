@@ -4,7 +4,16 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from functools import lru_cache
 
-from sqlalchemy import Connection, bindparam, delete, insert, literal_column, select, union_all
+from sqlalchemy import (
+    Connection,
+    RowMapping,
+    bindparam,
+    delete,
+    insert,
+    literal_column,
+    select,
+    union_all,
+)
 
 from rota.domain.run import Run, RunState
 from rota.store.port import Delivery
@@ -42,6 +51,11 @@ def write_intents(connection: Connection, queued: Sequence[Run]) -> None:
         _WRITE.execute(connection, [_intent_values(run) for run in queued])
 
 
+def write_intent_rows(connection: Connection, intents: Sequence[rows.Values]) -> None:
+    """Writes rows as a statement made them of runs."""
+    _WRITE.execute(connection, intents)
+
+
 def withdraw_intents(connection: Connection, queued: Sequence[Run]) -> None:
     """Takes away the outbox row of each of the runs, found by its key."""
     _WITHDRAW.change_each(
@@ -75,6 +89,27 @@ def drop_intents(connection: Connection, delivered: Sequence[Delivery]) -> None:
             for delivery in delivered
         ],
     )
+
+
+def clear_intents(connection: Connection, queued: Sequence[RowMapping]) -> None:
+    """Takes away the intents that rows of queued runs say are theirs; one that lost its own has none (I12)."""
+    _WITHDRAW.execute(
+        connection,
+        [
+            {
+                "key_job": row["job"],
+                "key_available_at": row["available_at"],
+                "key_run_id": row["run_id"],
+                "key_attempt": row["attempt"] + 1,
+            }
+            for row in queued
+        ],
+    )
+
+
+def drop_intent_rows(connection: Connection, intents: Sequence[rows.Values]) -> None:
+    """Takes away what there is under the keys of these rows, whatever its attempt."""
+    _DROP.execute(connection, intents)
 
 
 def _intent_values(run: Run) -> rows.Values:
@@ -138,6 +173,13 @@ def _read_next_times_of(job_count: int) -> Prepared:
 
 
 _WRITE = Prepared(insert(outbox))
+_DROP = Prepared(
+    delete(outbox).where(
+        outbox.c.job == bindparam("job"),
+        outbox.c.available_at == bindparam("available_at"),
+        outbox.c.run_id == bindparam("run_id"),
+    )
+)
 _WITHDRAW = Prepared(
     delete(outbox).where(
         outbox.c.job == bindparam("key_job"),

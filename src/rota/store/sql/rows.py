@@ -15,11 +15,23 @@ from rota.domain.cadence import Fold, Gap
 from rota.domain.identity import RunId, ScheduleId
 from rota.domain.period import Period
 from rota.domain.run import Attempt, AttemptOutcome, Origin, Progress, Run, RunState
-from rota.domain.schedule import CadenceRow, Cursor, Schedule, ScheduleStatus, Suspension, Version
+from rota.domain.schedule import (
+    Boundary,
+    CadenceRow,
+    Cursor,
+    Schedule,
+    ScheduleStatus,
+    Suspension,
+    Version,
+    ZoneRulesRow,
+)
 from rota.store.port import Delivery, IdempotencyRecord, PartitionState
 from rota.store.sql import cells, texts
 
 Values = Mapping[str, object]
+
+FOLDS, GAPS, PERIODS, BOUNDARIES = map(get_args, (Fold, Gap, Period, Boundary))
+"""Asked for once: it takes as long as reading some cells."""
 
 
 # --- schedules -------------------------------------------------------------------------------------------------------
@@ -39,6 +51,7 @@ def schedule_values(schedule: Schedule) -> Values:
         "next_scheduled_at": cells.millis_or_none(schedule.cursor.scheduled_at),
         "next_due": cells.millis_or_none(schedule.cursor.due_at),
         "latest_version": schedule.latest_version,
+        "revision": schedule.revision,
         "created_at": cells.millis(schedule.created_at),
         "updated_at": cells.millis(schedule.updated_at),
         "history_from": cells.millis(schedule.history_from),
@@ -72,6 +85,7 @@ def to_schedule(row: RowMapping) -> Schedule:
         history_from=cells.instant(row["history_from"]),
         careful_until=cells.instant_or_none(row["careful_until"]),
         definition_digest=cells.text(row["definition_digest"]),
+        revision=cells.integer(row["revision"]),
     )
 
 
@@ -93,6 +107,10 @@ def version_values(version: Version) -> Values:
         "created_at": cells.millis(version.created_at),
         "actor": version.actor,
         "reason": version.reason,
+        "boundary": version.boundary,
+        "series": version.series,
+        "counts_from": cells.millis_or_none(version.counts_from),
+        "named_before": version.named_before,
     }
 
 
@@ -106,8 +124,8 @@ def to_version(row: RowMapping) -> Version:
             params=cells.json_object(row["version_params"]),
         ),
         cadence_id=cells.text(row["version_cadence_id"]),
-        fold=cast("Fold", cells.choice(row["version_fold"], get_args(Fold))),
-        period=cast("Period", cells.choice(row["version_period"], get_args(Period))),
+        fold=cast("Fold", cells.choice(row["version_fold"], FOLDS)),
+        period=cast("Period", cells.choice(row["version_period"], PERIODS)),
         tzdata=cells.text(row["version_tzdata"]),
         fingerprint=cells.text(row["version_fingerprint"]),
         effective_from=cells.instant(row["version_effective_from"]),
@@ -116,6 +134,10 @@ def to_version(row: RowMapping) -> Version:
         created_at=cells.instant(row["version_created_at"]),
         actor=cells.text_or_none(row["version_actor"]),
         reason=cells.text_or_none(row["version_reason"]),
+        boundary=cast("Boundary", cells.choice(row["version_boundary"], BOUNDARIES)),
+        series=cells.integer(row["version_series"]),
+        counts_from=cells.instant_or_none(row["version_counts_from"]),
+        named_before=cells.integer(row["version_named_before"]),
     )
 
 
@@ -135,10 +157,30 @@ def to_cadence(row: RowMapping) -> CadenceRow:
         cadence_id=cells.text(row["id"]),
         recurrence=texts.read_recurrence(cells.text(row["recurrence"])),
         timezone=cells.text(row["timezone"]),
-        gap=cast("Gap", cells.choice(row["gap"], get_args(Gap))),
-        fold=cast("Fold", cells.choice(row["fold"], get_args(Fold))),
+        gap=cast("Gap", cells.choice(row["gap"], GAPS)),
+        fold=cast("Fold", cells.choice(row["fold"], FOLDS)),
         fingerprint=cells.text(row["fingerprint"]),
     )
+
+
+def zone_rules_values(zone_rules: ZoneRulesRow) -> Values:
+    return {
+        "timezone": zone_rules.timezone,
+        "fingerprint": zone_rules.fingerprint,
+        "tzdata": zone_rules.tzdata,
+        "offsets": zone_rules.offsets,
+    }
+
+
+def to_zone_rules(row: RowMapping) -> ZoneRulesRow:
+    zone_rules = ZoneRulesRow(
+        timezone=cells.text(row["timezone"]),
+        fingerprint=cells.text(row["fingerprint"]),
+        tzdata=cells.text(row["tzdata"]),
+        offsets=cells.json_object(row["offsets"]),
+    )
+    texts.check_offsets(zone_rules.offsets)
+    return zone_rules
 
 
 def suspension_values(schedule_id: ScheduleId, suspension: Suspension) -> Values:
@@ -211,6 +253,8 @@ def run_values(run: Run) -> Values:
         "progress_message": None if progress is None else progress.message,
         "error": run.error,
         "cancel_requested_at": cells.millis_or_none(run.cancel_requested_at),
+        "second_pass": run.second_pass,
+        "carried_by": run.carried_by,
     }
 
 
@@ -241,6 +285,8 @@ def to_run(row: RowMapping) -> Run:
         else Progress(fraction=cells.number(fraction), message=cells.text_or_none(row["progress_message"])),
         error=cells.text_or_none(row["error"]),
         cancel_requested_at=cells.instant_or_none(row["cancel_requested_at"]),
+        second_pass=bool(row["second_pass"]),
+        carried_by=None if row["carried_by"] is None else cells.integer(row["carried_by"]),
     )
 
 

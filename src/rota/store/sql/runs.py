@@ -11,12 +11,13 @@ from rota.domain.identity import RunId, ScheduleId
 from rota.domain.run import SETTLED, Run, RunDetail, RunEvent, RunState, next_state
 from rota.store.port import LedgerKey, RunFilter
 from rota.store.sql import cells, rows
+from rota.store.sql.audit import write_audit
 from rota.store.sql.batches import Part
+from rota.store.sql.columns import Instant
 from rota.store.sql.outbox import withdraw_intents
 from rota.store.sql.pages import read_page, readable
 from rota.store.sql.records import to_run
-from rota.store.sql.schedules import write_audit
-from rota.store.sql.schema import Instant, attempts, results, runs, schedule_labels, skips
+from rota.store.sql.schema import attempts, results, runs, schedule_labels, skips
 
 
 class SqlRuns(Part):

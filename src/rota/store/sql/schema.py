@@ -6,74 +6,45 @@ a row that lost its other half must stop only itself (I12). `CHECK` constraints 
 tables are STRICT, so that no column holds another type than its own.
 """
 
-from collections.abc import Iterable
-from datetime import datetime
 from typing import get_args
 
 from sqlalchemy import (
-    REAL,
-    BigInteger,
-    Boolean,
     CheckConstraint,
     Column,
     ColumnElement,
-    Dialect,
-    Double,
     Index,
     Integer,
     MetaData,
     Table,
     Text,
-    TypeDecorator,
-    UniqueConstraint,
     literal_column,
     text,
 )
-from sqlalchemy.types import TypeEngine
 
 from rota.domain.admission import SkipReason
-from rota.domain.instants import to_millis
 from rota.domain.json_text import INTEGER_MAX
 from rota.domain.run import AttemptOutcome, Origin, RunState
-from rota.domain.schedule import ScheduleStatus
+from rota.domain.schedule import Boundary, ScheduleStatus
+from rota.store.sql.columns import (
+    Fraction,
+    Instant,
+    Long,
+    Name,
+    Truth,
+    among,
+    instant,
+    instant_or_null,
+    one_of,
+    within_dates,
+)
 
 DUE_STATUSES = (ScheduleStatus.ACTIVE, ScheduleStatus.ENDED)
 """In these a schedule's cursor is owed: an ended one may still owe skips up to the end of its window."""
 
+PARKED_STATES = (RunState.PLANNED, RunState.HELD)
+"""Of runs that exist ahead of their admission."""
+
 SUSPENSION_REASONS = ("paused", "error")
-DATES = (-62_135_596_800_000, 253_402_300_799_999)
-"""The years 1 to 9999, all that a Python datetime can say: a cursor outside them could not even be reported."""
-
-
-Long = BigInteger().with_variant(Integer(), "sqlite")
-"""Of 64 bits, as SQLite's INTEGER is: its STRICT tables know no other name."""
-
-
-class Instant(TypeDecorator[int]):
-    """Milliseconds since 1970 in UTC; a condition may name them by an aware datetime.
-
-    They come back as a number: `rows` reads it where a value out of range concerns a single row.
-    """
-
-    impl = BigInteger
-    cache_ok = True
-
-    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[int]:
-        return dialect.type_descriptor(Long)
-
-    def process_bind_param(self, value: object, dialect: Dialect) -> int | None:  # noqa: ARG002  its signature
-        if isinstance(value, datetime):
-            return to_millis(value)
-        if value is None or isinstance(value, int):
-            return value
-        raise TypeError(f"{value!r} is not an instant")
-
-
-Name = Text().with_variant(Text(collation="C"), "postgresql")
-"""Ids, keys and names: ordered by code point, as SQLite's BINARY and Python's `<` do."""
-
-Truth = Boolean().with_variant(Integer(), "sqlite")
-Fraction: TypeEngine[float] = Double().with_variant(REAL(), "sqlite")
 
 metadata = MetaData(
     naming_convention={
@@ -81,27 +52,6 @@ metadata = MetaData(
         "ck": "ck_%(table_name)s_%(constraint_name)s",
     }
 )
-
-
-def one_of(column: str, names: Iterable[str]) -> CheckConstraint:
-    """The constraint that `column` holds one of `names`, or nothing where it may be null.
-
-    Not as `IN (...)`: SQLite would make a temporary table of the list for each row, a third of the cost of a run.
-    """
-    return CheckConstraint(" OR ".join(f"{column} = '{name}'" for name in names), name=column)
-
-
-def _instant_or_null(name: str) -> Column[int]:
-    return Column(name, Instant)
-
-
-def _instant(name: str) -> Column[int]:
-    return Column(name, Instant, nullable=False)
-
-
-def _within_dates(column: str) -> CheckConstraint:
-    return CheckConstraint(f"{column} BETWEEN {DATES[0]} AND {DATES[1]}", name=column)
-
 
 schedules = Table(
     "schedules",
@@ -114,28 +64,27 @@ schedules = Table(
     Column("status", Name, nullable=False),
     Column("status_reason", Text),
     Column("version", Integer, nullable=False),
-    _instant_or_null("next_scheduled_at"),
-    _instant_or_null("next_due"),
+    instant_or_null("next_scheduled_at"),
+    instant_or_null("next_due"),
     Column("latest_version", Integer, nullable=False),
-    _instant("created_at"),
-    _instant("updated_at"),
-    _instant("history_from"),
-    _instant_or_null("careful_until"),
+    Column("revision", Long, nullable=False),
+    instant("created_at"),
+    instant("updated_at"),
+    instant("history_from"),
+    instant_or_null("careful_until"),
     Column("open_runs", Integer, nullable=False, server_default=text("0")),
     Column("definition_digest", Text, nullable=False),
+    CheckConstraint("revision >= 1", name="revision"),
     one_of("status", ScheduleStatus),
-    _within_dates("next_scheduled_at"),
-    _within_dates("next_due"),
+    within_dates("next_scheduled_at"),
+    within_dates("next_due"),
     sqlite_strict=True,
 )
 
 
 def is_due_status() -> ColumnElement[bool]:
-    """That a schedule's status is one of `DUE_STATUSES`.
-
-    In literals: SQLite uses a partial index only for a query that repeats its condition word for word.
-    """
-    return schedules.c.status.in_([literal_column(f"'{status}'") for status in DUE_STATUSES])
+    """That a schedule's status is one of `DUE_STATUSES`."""
+    return among(schedules.c.status, DUE_STATUSES)
 
 
 # The id is in it because a burst shares one `next_due`: without it every batch would sort the whole burst.
@@ -148,6 +97,14 @@ Index(
     sqlite_where=_due,
     postgresql_where=_due,
 )
+
+
+def is_awaiting() -> ColumnElement[bool]:
+    """That a version waits to take over."""
+    return schedules.c.version != schedules.c.latest_version
+
+
+Index("ix_schedules_awaiting", schedules.c.id, sqlite_where=is_awaiting(), postgresql_where=is_awaiting())
 
 schedule_labels = Table(
     "schedule_labels",
@@ -171,6 +128,16 @@ cadences = Table(
     sqlite_strict=True,
 )
 
+zone_rules = Table(
+    "zone_rules",
+    metadata,
+    Column("timezone", Name, primary_key=True),
+    Column("fingerprint", Name, primary_key=True),
+    Column("tzdata", Text, nullable=False),
+    Column("offsets", Text, nullable=False),
+    sqlite_strict=True,
+)
+
 versions = Table(
     "versions",
     metadata,
@@ -182,15 +149,30 @@ versions = Table(
     Column("fold", Text, nullable=False),
     Column("period", Text, nullable=False),
     Column("tzdata", Text, nullable=False),
-    Column("timezone", Text, nullable=False),
-    Column("fingerprint", Text, nullable=False),
-    _instant("effective_from"),
-    _instant_or_null("effective_until"),
-    _instant_or_null("last_scheduled_at"),
-    _instant("created_at"),
+    Column("timezone", Name, nullable=False),
+    Column("fingerprint", Name, nullable=False),
+    instant("effective_from"),
+    instant_or_null("effective_until"),
+    instant_or_null("last_scheduled_at"),
+    instant("created_at"),
     Column("actor", Text),
     Column("reason", Text),
+    Column("boundary", Name, nullable=False),
+    Column("series", Integer, nullable=False),
+    instant_or_null("counts_from"),
+    Column("named_before", Integer, nullable=False),
+    one_of("boundary", get_args(Boundary)),
     sqlite_strict=True,
+)
+# The latest version of a schedule that has not ended is of these: its window has no end yet.
+_lasting = versions.c.effective_until.is_(None)
+Index(
+    "ix_versions_lasting",
+    versions.c.timezone,
+    versions.c.fingerprint,
+    versions.c.schedule_id,
+    sqlite_where=_lasting,
+    postgresql_where=_lasting,
 )
 
 suspensions = Table(
@@ -198,7 +180,7 @@ suspensions = Table(
     metadata,
     Column("schedule_id", Name, primary_key=True),
     Column("from_at", Instant, primary_key=True),
-    _instant_or_null("until_at"),
+    instant_or_null("until_at"),
     Column("reason", Name, nullable=False),
     Column("apply_overdue", Truth, nullable=False),
     one_of("reason", SUSPENSION_REASONS),
@@ -212,8 +194,8 @@ runs = Table(
     Column("run_id", Name, primary_key=True),
     Column("schedule_id", Name, nullable=False),
     Column("version", Integer, nullable=False),
-    _instant("scheduled_at"),
-    _instant("due_at"),
+    instant("scheduled_at"),
+    instant("due_at"),
     Column("named_local", Long, nullable=False),
     Column("offset_seconds", Integer, nullable=False),
     Column("period_key", Name, nullable=False),
@@ -222,20 +204,62 @@ runs = Table(
     Column("partition", Integer, nullable=False),
     Column("state", Name, nullable=False),
     Column("reason", Text),
-    _instant_or_null("planned_at"),
-    _instant_or_null("admitted_at"),
-    _instant_or_null("started_at"),
-    _instant_or_null("finished_at"),
+    instant_or_null("planned_at"),
+    instant_or_null("admitted_at"),
+    instant_or_null("started_at"),
+    instant_or_null("finished_at"),
     Column("attempt", Integer, nullable=False, server_default=text("0")),
-    _instant_or_null("available_at"),
+    instant_or_null("available_at"),
     Column("progress_fraction", Fraction),
     Column("progress_message", Text),
     Column("error", Text),
-    _instant_or_null("cancel_requested_at"),
+    instant_or_null("cancel_requested_at"),
+    Column("second_pass", Truth, nullable=False),
+    Column("carried_by", Integer),
     one_of("origin", get_args(Origin)),
     one_of("state", RunState),
-    UniqueConstraint("schedule_id", "period_key", name="uq_runs_schedule_id_period_key"),
+    within_dates("due_at"),
     sqlite_strict=True,
+)
+
+
+def holds_its_key() -> ColumnElement[bool]:
+    """That a run uses its period: an automatic skip frees it (I2)."""
+    return (runs.c.state != literal_column("'skipped'")) | (runs.c.reason == literal_column("'on_request'"))
+
+
+def is_planned() -> ColumnElement[bool]:
+    return runs.c.state == literal_column("'planned'")
+
+
+def is_parked() -> ColumnElement[bool]:
+    """That a run's state is one of `PARKED_STATES`."""
+    return among(runs.c.state, PARKED_STATES)
+
+
+Index(
+    "uq_runs_schedule_id_period_key",
+    runs.c.schedule_id,
+    runs.c.period_key,
+    unique=True,
+    sqlite_where=holds_its_key(),
+    postgresql_where=holds_its_key(),
+)
+Index(
+    "ix_runs_planned",
+    runs.c.partition,
+    runs.c.due_at,
+    runs.c.run_id,
+    sqlite_where=is_planned(),
+    postgresql_where=is_planned(),
+)
+Index(
+    "ix_runs_parked",
+    runs.c.schedule_id,
+    runs.c.due_at,
+    runs.c.run_id,
+    sqlite_where=is_parked(),
+    postgresql_where=is_parked(),
 )
 Index(None, runs.c.scheduled_at, runs.c.run_id)
 Index(None, runs.c.schedule_id, runs.c.scheduled_at, runs.c.run_id)
@@ -256,7 +280,7 @@ outbox = Table(
     Column("available_at", Instant, primary_key=True),
     Column("run_id", Name, primary_key=True),
     Column("attempt", Integer, nullable=False),
-    _within_dates("available_at"),
+    within_dates("available_at"),
     sqlite_with_rowid=False,
     sqlite_strict=True,
 )
@@ -268,13 +292,13 @@ attempts = Table(
     Column("number", Integer, primary_key=True, autoincrement=False),
     Column("worker", Text, nullable=False),
     Column("partition", Integer, nullable=False),
-    _instant("opened_at"),
-    _instant("lease_expires_at"),
-    _instant_or_null("finished_at"),
+    instant("opened_at"),
+    instant("lease_expires_at"),
+    instant_or_null("finished_at"),
     Column("outcome", Name),
     Column("error", Text),
     one_of("outcome", AttemptOutcome),
-    _within_dates("lease_expires_at"),
+    within_dates("lease_expires_at"),
     sqlite_with_rowid=False,
     sqlite_strict=True,
 )
@@ -295,24 +319,25 @@ skips = Table(
     Column("from_at", Instant, primary_key=True),
     Column("version", Integer, primary_key=True, autoincrement=False),
     Column("reason", Name, primary_key=True),
-    _instant("until_at"),
+    instant("until_at"),
     Column("count", Integer, nullable=False),
     Column("note", Text),
     one_of("reason", get_args(SkipReason)),
-    _within_dates("from_at"),
-    _within_dates("until_at"),
+    within_dates("from_at"),
+    within_dates("until_at"),
     sqlite_with_rowid=False,
     sqlite_strict=True,
 )
-Index(None, skips.c.schedule_id, skips.c.version, skips.c.reason, skips.c.until_at)
+# The note is in it because only ranges of the same note are one; without it SQLite would read all skips of a schedule.
+Index(None, skips.c.schedule_id, skips.c.version, skips.c.reason, skips.c.until_at, skips.c.note)
 
 jobs = Table(
     "jobs",
     metadata,
     Column("name", Name, primary_key=True),
     Column("spec", Text, nullable=False),
-    _instant("created_at"),
-    _instant("updated_at"),
+    instant("created_at"),
+    instant("updated_at"),
     sqlite_strict=True,
 )
 
@@ -322,7 +347,7 @@ idempotency = Table(
     Column("key", Name, primary_key=True),
     Column("request_digest", Text, nullable=False),
     Column("answer", Text, nullable=False),
-    _instant("expires_at"),
+    instant("expires_at"),
     sqlite_strict=True,
 )
 Index(None, idempotency.c.expires_at)
@@ -333,11 +358,11 @@ partitions = Table(
     Column("partition", Integer, primary_key=True, autoincrement=False),
     Column("owner", Text),
     Column("epoch", Long, nullable=False),
-    _instant_or_null("expires_at"),
-    _instant_or_null("checkpoint"),
+    instant_or_null("expires_at"),
+    instant_or_null("checkpoint"),
     CheckConstraint(f"epoch BETWEEN 0 AND {INTEGER_MAX}", name="epoch"),
-    _within_dates("expires_at"),
-    _within_dates("checkpoint"),
+    within_dates("expires_at"),
+    within_dates("checkpoint"),
     sqlite_strict=True,
 )
 
@@ -347,7 +372,7 @@ audit = Table(
     Column("id", Long, primary_key=True),
     Column("schedule_id", Name, nullable=False),
     Column("action", Text, nullable=False),
-    _instant("at"),
+    instant("at"),
     Column("actor", Text),
     Column("reason", Text),
     Column("details", Text, nullable=False),

@@ -1,10 +1,10 @@
-"""Skips in SQL: ranges of one schedule, version and reason that touch are one row, so a long backlog stays small."""
+"""Skips in SQL: ranges of one schedule, version, reason and note that touch are one row: a long backlog stays small."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from sqlalchemy import Connection, and_, bindparam, column, func, insert, select, update, values
+from sqlalchemy import Connection, and_, bindparam, column, insert, select, update, values
 
 from rota.domain.admission import Skip
 from rota.store.sql import cells, rows
@@ -14,8 +14,8 @@ from rota.store.sql.schema import skips
 LOOKED_UP_AT_ONCE = 512
 """Places of four variables each, of which SQLite takes 32,766 in a statement and PostgreSQL 65,535."""
 
-_Place = tuple[str, int, str, int]
-"""Where a range ends, or the next one of its kind begins: schedule, version, reason, milliseconds."""
+_Place = tuple[str, int, str, int, str | None]
+"""Where a range ends, or the next one of its kind begins: schedule, version, reason, milliseconds, note."""
 
 
 def write_skips(connection: Connection, written: Sequence[Skip]) -> None:
@@ -41,18 +41,28 @@ def write_skips(connection: Connection, written: Sequence[Skip]) -> None:
 
 @dataclass(slots=True, kw_only=True)
 class _Range:
-    """A row as it is to be. Of a stored one, count and note are what comes to its own."""
+    """A row as it is to be. Of a stored one, the count is what comes to its own."""
 
     skip: Skip
     stored_until: int | None
 
     def lengthen(self, by: Skip) -> None:
-        note = self.skip.note if by.note is None else by.note
-        self.skip = replace(self.skip, until=by.until, count=self.skip.count + by.count, note=note)
+        self.skip = replace(self.skip, until=by.until, count=self.skip.count + by.count)
 
 
 def _place(skip: Skip, millis: int) -> _Place:
-    return skip.schedule_id, skip.version, skip.reason, millis
+    return skip.schedule_id, skip.version, skip.reason, millis, skip.note
+
+
+def _place_of(key: Sequence[object]) -> _Place:
+    schedule_id, version, reason, until, note = key
+    return (
+        cells.text(schedule_id),
+        cells.integer(version),
+        cells.text(reason),
+        cells.integer(until),
+        cells.text_or_none(note),
+    )
 
 
 def _read_touched(connection: Connection, written: Sequence[Skip]) -> dict[_Place, _Range]:
@@ -64,11 +74,12 @@ def _read_touched(connection: Connection, written: Sequence[Skip]) -> dict[_Plac
         # Filled up to a power of two with the last place, so that there are few different statements.
         count = 1 << (len(places) - 1).bit_length()
         places += places[-1:] * (count - len(places))
-        for *key, until, from_ in _read_ending_at(count).read(connection, _place_values(places)):
-            schedule_id, version, reason = key
-            place = cells.text(schedule_id), cells.integer(version), cells.text(reason), cells.integer(until)
-            nothing = replace(beginning[place], from_=cells.instant(from_), count=0, note=None)
-            touched[place] = _Range(skip=nothing, stored_until=place[3])
+        for *key, from_ in _read_ending_at(count).read(connection, _place_values(places)):
+            place = _place_of(key)
+            skip = beginning.get(place)
+            if skip is not None:  # Else it has another note.
+                nothing = replace(skip, from_=cells.instant(from_), count=0)
+                touched[place] = _Range(skip=nothing, stored_until=place[3])
     return touched
 
 
@@ -76,7 +87,7 @@ def _place_values(places: Sequence[_Place]) -> rows.Values:
     return {
         f"{name}_{number}": value
         for number, place in enumerate(places)
-        for name, value in zip(("schedule_id", "version", "reason", "until_at"), place, strict=True)
+        for name, value in zip(("schedule_id", "version", "reason", "until_at"), place, strict=False)
     }
 
 
@@ -90,16 +101,15 @@ def _length_values(range_: _Range) -> rows.Values:
         "key_until_at": range_.stored_until,
         "until_at": cells.millis(skip.until),
         "added": skip.count,
-        "note": skip.note,
     }
 
 
 @lru_cache(maxsize=16)
 def _read_ending_at(count: int) -> Prepared:
-    """The keys of rows at `count` places, each a probe of the index.
+    """The keys and notes of rows at `count` places, each a probe of the index.
 
-    `IN` of four columns would use but the first of them; and for more than the keys, which the index has, SQLite
-    would rather read all skips of each schedule.
+    `IN` of four columns would use but the first of them; and for more than the index has, SQLite would rather read all
+    skips of each schedule.
     """
     ending = (skips.c.schedule_id, skips.c.version, skips.c.reason, skips.c.until_at)
     places = [
@@ -107,7 +117,7 @@ def _read_ending_at(count: int) -> Prepared:
     ]
     wanted = values(*(column(key.name, key.type) for key in ending), name="wanted").data(places).cte()
     is_wanted = and_(*(key == wanted.c[key.name] for key in ending))
-    return Prepared(select(*ending, skips.c.from_at).select_from(wanted.join(skips, is_wanted)))
+    return Prepared(select(*ending, skips.c.note, skips.c.from_at).select_from(wanted.join(skips, is_wanted)))
 
 
 _LENGTHEN = Prepared(
@@ -119,10 +129,6 @@ _LENGTHEN = Prepared(
         skips.c.reason == bindparam("key_reason"),
         skips.c.until_at == bindparam("key_until_at"),
     )
-    .values(
-        until_at=bindparam("until_at"),
-        count=skips.c.count + bindparam("added"),
-        note=func.coalesce(bindparam("note"), skips.c.note),
-    )
+    .values(until_at=bindparam("until_at"), count=skips.c.count + bindparam("added"))
 )
 _WRITE = Prepared(insert(skips))

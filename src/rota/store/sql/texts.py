@@ -17,6 +17,7 @@ from rota.domain.json_text import EMPTY_OBJECT, JsonText, encode_json, load_json
 from rota.domain.period import PeriodAsked
 from rota.domain.recurrence import At, Cron, Every, Recurrence, RRule, recurrence_to_wire
 from rota.domain.schedule import Definition
+from rota.domain.zone_rules import zone_of_offsets
 from rota.store.sql import cells
 
 KEPT = 4_096
@@ -50,6 +51,12 @@ def read_definition(text: str) -> Definition:
 def check_definition(text: str) -> None:
     """Raises what is wrong with the words of a stored definition, such as an expression that never matches."""
     parse_definition(cells.members(load_json(JsonText(text))), default_anchor=EPOCH)
+
+
+@lru_cache(maxsize=KEPT)
+def check_offsets(text: JsonText) -> None:
+    """Raises what is wrong with the stored offsets of a zone."""
+    zone_of_offsets("a zone", text)
 
 
 def recurrence_text(recurrence: Recurrence) -> JsonText:

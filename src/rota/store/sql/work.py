@@ -104,7 +104,7 @@ def _start_of(row: RowMapping, worker: str, *, now: datetime) -> tuple[OpenedAtt
             opened_at=now,
             lease_expires_at=now + job.lease,
         )
-        return OpenedAttempt(run=started, version=version_of(row), job=job), attempt
+        return OpenedAttempt(run=started, version=version_of(row, row["version"]), job=job), attempt
 
 
 def _write_failures(

@@ -19,9 +19,11 @@ def upgrade() -> None:
     _make_schedules()
     _make_schedule_labels()
     _make_cadences()
+    _make_zone_rules()
     _make_versions()
     _make_suspensions()
     _make_runs()
+    _make_run_indexes()
     _make_results()
     _make_outbox()
     _make_attempts()
@@ -57,12 +59,14 @@ def _make_schedules() -> None:
         sa.Column("next_scheduled_at", INSTANT),
         sa.Column("next_due", INSTANT),
         sa.Column("latest_version", sa.Integer(), nullable=False),
+        sa.Column("revision", LONG, nullable=False),
         sa.Column("created_at", INSTANT, nullable=False),
         sa.Column("updated_at", INSTANT, nullable=False),
         sa.Column("history_from", INSTANT, nullable=False),
         sa.Column("careful_until", INSTANT),
         sa.Column("open_runs", sa.Integer(), nullable=False, server_default=sa.text("0")),
         sa.Column("definition_digest", sa.Text(), nullable=False),
+        sa.CheckConstraint("revision >= 1", name=op.f("ck_schedules_revision")),
         _one_of("schedules", "status", ("active", "paused", "error", "ended")),
         _within_dates("schedules", "next_scheduled_at"),
         _within_dates("schedules", "next_due"),
@@ -74,6 +78,13 @@ def _make_schedules() -> None:
         ["partition", "next_due", "id"],
         sqlite_where=sa.text("next_due IS NOT NULL AND status IN ('active', 'ended')"),
         postgresql_where=sa.text("next_due IS NOT NULL AND status IN ('active', 'ended')"),
+    )
+    op.create_index(
+        "ix_schedules_awaiting",
+        "schedules",
+        ["id"],
+        sqlite_where=sa.text("version != latest_version"),
+        postgresql_where=sa.text("version != latest_version"),
     )
 
 
@@ -101,6 +112,17 @@ def _make_cadences() -> None:
     )
 
 
+def _make_zone_rules() -> None:
+    op.create_table(
+        "zone_rules",
+        sa.Column("timezone", NAME, primary_key=True),
+        sa.Column("fingerprint", NAME, primary_key=True),
+        sa.Column("tzdata", sa.Text(), nullable=False),
+        sa.Column("offsets", sa.Text(), nullable=False),
+        sqlite_strict=True,
+    )
+
+
 def _make_versions() -> None:
     op.create_table(
         "versions",
@@ -112,15 +134,27 @@ def _make_versions() -> None:
         sa.Column("fold", sa.Text(), nullable=False),
         sa.Column("period", sa.Text(), nullable=False),
         sa.Column("tzdata", sa.Text(), nullable=False),
-        sa.Column("timezone", sa.Text(), nullable=False),
-        sa.Column("fingerprint", sa.Text(), nullable=False),
+        sa.Column("timezone", NAME, nullable=False),
+        sa.Column("fingerprint", NAME, nullable=False),
         sa.Column("effective_from", INSTANT, nullable=False),
         sa.Column("effective_until", INSTANT),
         sa.Column("last_scheduled_at", INSTANT),
         sa.Column("created_at", INSTANT, nullable=False),
         sa.Column("actor", sa.Text()),
         sa.Column("reason", sa.Text()),
+        sa.Column("boundary", NAME, nullable=False),
+        sa.Column("series", sa.Integer(), nullable=False),
+        sa.Column("counts_from", INSTANT),
+        sa.Column("named_before", sa.Integer(), nullable=False),
+        _one_of("versions", "boundary", ("keep_period", "now")),
         sqlite_strict=True,
+    )
+    op.create_index(
+        "ix_versions_lasting",
+        "versions",
+        ["timezone", "fingerprint", "schedule_id"],
+        sqlite_where=sa.text("effective_until IS NULL"),
+        postgresql_where=sa.text("effective_until IS NULL"),
     )
 
 
@@ -164,14 +198,41 @@ def _make_runs() -> None:
         sa.Column("progress_message", sa.Text()),
         sa.Column("error", sa.Text()),
         sa.Column("cancel_requested_at", INSTANT),
+        sa.Column("second_pass", TRUTH, nullable=False),
+        sa.Column("carried_by", sa.Integer()),
         _one_of("runs", "origin", ("schedule", "backfill", "manual", "replay")),
         _one_of(
             "runs",
             "state",
             ("planned", "held", "queued", "running", "succeeded", "failed", "cancelled", "moot", "skipped"),
         ),
-        sa.UniqueConstraint("schedule_id", "period_key", name="uq_runs_schedule_id_period_key"),
+        _within_dates("runs", "due_at"),
         sqlite_strict=True,
+    )
+
+
+def _make_run_indexes() -> None:
+    op.create_index(
+        "uq_runs_schedule_id_period_key",
+        "runs",
+        ["schedule_id", "period_key"],
+        unique=True,
+        sqlite_where=sa.text("state != 'skipped' OR reason = 'on_request'"),
+        postgresql_where=sa.text("state != 'skipped' OR reason = 'on_request'"),
+    )
+    op.create_index(
+        "ix_runs_planned",
+        "runs",
+        ["partition", "due_at", "run_id"],
+        sqlite_where=sa.text("state = 'planned'"),
+        postgresql_where=sa.text("state = 'planned'"),
+    )
+    op.create_index(
+        "ix_runs_parked",
+        "runs",
+        ["schedule_id", "due_at", "run_id"],
+        sqlite_where=sa.text("state IN ('planned', 'held')"),
+        postgresql_where=sa.text("state IN ('planned', 'held')"),
     )
     op.create_index(
         "ix_runs_schedule_id_scheduled_at_run_id", "runs", ["schedule_id", "scheduled_at", "run_id"]
@@ -252,9 +313,9 @@ def _make_skips() -> None:
         sqlite_strict=True,
     )
     op.create_index(
-        "ix_skips_schedule_id_version_reason_until_at",
+        "ix_skips_schedule_id_version_reason_until_at_note",
         "skips",
-        ["schedule_id", "version", "reason", "until_at"],
+        ["schedule_id", "version", "reason", "until_at", "note"],
     )
 
 

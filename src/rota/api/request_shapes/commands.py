@@ -1,0 +1,88 @@
+"""Commands: what is to be done with a schedule, an occurrence or a run, and why."""
+
+from typing import Annotated
+
+from pydantic import ConfigDict, Field
+
+from rota.api.request_shapes.definitions import Duration, Shape
+
+ReasonText = Annotated[str, Field(min_length=1, max_length=1_000)]
+Moment = Annotated[
+    str,
+    Field(
+        description="An instant, or a local time in the schedule's zone; whole seconds.",
+        examples=["2026-02-01T00:00:00Z", "2026-02-01T09:00"],
+    ),
+]
+
+
+class Reason(Shape):
+    """Why it is asked for; kept in the schedule's history."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"reason": "the customer is on holiday"}]})
+
+    reason: ReasonText | None = None
+
+
+class Resumption(Reason):
+    """How and why a schedule goes on."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"reason": "back", "apply_overdue": True}]})
+
+    apply_overdue: bool = Field(
+        default=False,
+        description="Occurrences that fell into the pause follow the overdue policy; else they are skipped (`paused`).",
+    )
+
+
+class PlanRequest(Reason):
+    """Up to when occurrences are created ahead of their time."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"until": "2026-02-01T00:00:00Z", "reason": "promised to the customer"}]
+        }
+    )
+
+    until: Moment = Field(description="Inclusive, and to come.")
+
+
+class MoveRequest(Reason):
+    """When an occurrence is to fall due instead."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"to": "2026-01-13T11:00", "reason": "the office opens late"}]}
+    )
+
+    to: Moment
+
+
+class BackfillRequest(Reason):
+    """The past range whose occurrences are to run."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "from": "2026-01-05T00:00:00Z",
+                    "until": "2026-01-09T23:59:59Z",
+                    "spacing": "PT1M",
+                    "reason": "late data",
+                }
+            ]
+        }
+    )
+
+    from_: Moment = Field(alias="from", description="Inclusive.")
+    until: Moment = Field(description="Inclusive, and past.")
+    spacing: Duration | None = Field(
+        None, description="How far apart the runs fall due: PT1S to PT24H, PT1S if left out."
+    )
+
+
+class ReplayRequest(Shape):
+    """Why a run is to run once more; kept in the schedule's history."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"reason": "the mail server was down"}]})
+
+    reason: ReasonText

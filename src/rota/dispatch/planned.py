@@ -1,0 +1,52 @@
+"""Planned runs that fall due: most by one statement for many, those that need judgement one by one.
+
+See `rota.domain.planned` for the rule, and `DispatchStore.commit_planned` for what the statement leaves.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import groupby
+
+from rota.cadences import Cadences
+from rota.dispatch.admitting import queued_by
+from rota.dispatch.planning import judge
+from rota.dispatch.poison import error_change
+from rota.domain.admission import RUNS_PER_ADMISSION_MAX, Admission, unchanged
+from rota.store.port import AdmissionOutcome, Fence, PlannedDue, Store, Unreadable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedReport:
+    """What became of the planned runs of a partition in one step."""
+
+    queued: int = 0
+    is_changed: bool = False
+
+
+def admit_planned(
+    store: Store, cadences: Cadences, fence: Fence, *, now: datetime, limit: int
+) -> PlannedReport:
+    """One bounded piece of the partition's planned runs that are due, oldest first."""
+    at_once = store.commit_planned(fence, now=now, limit=limit)
+    rows = store.read_planned(fence.partition, now=now, limit=limit)
+    queued, is_changed = at_once.queued, at_once.total > 0
+    admissions: list[Admission] = []
+    for _, group in groupby(sorted(rows, key=_schedule_of), key=_schedule_of):
+        first, *rest = group
+        if isinstance(first, Unreadable):
+            store.commit_change(error_change(first, now=now), fence=fence)
+            is_changed = True
+            continue
+        judged = [first, *(row for row in rest if isinstance(row, PlannedDue))][:RUNS_PER_ADMISSION_MAX]
+        changes = tuple(judge(store, cadences, row.due, row.run, now=now) for row in judged)
+        admissions.append(replace(unchanged(first.due.schedule), run_changes=changes))
+    outcomes = store.commit_admissions(fence, admissions, now=now) if admissions else []
+    for admission, outcome in zip(admissions, outcomes, strict=True):
+        if outcome is AdmissionOutcome.ADMITTED:
+            queued += queued_by(admission)
+        is_changed = is_changed or outcome is not AdmissionOutcome.FENCED
+    return PlannedReport(queued=queued, is_changed=is_changed)
+
+
+def _schedule_of(row: PlannedDue | Unreadable) -> str:
+    return row.schedule_id if isinstance(row, Unreadable) else row.run.schedule_id

@@ -1,0 +1,91 @@
+"""Runs that exist ahead of their time: what becomes of them when they fall due, are released, or their schedule ends.
+
+A planned run falls due at its `due_at`. In time it is queued, by one statement for many. What needs judgement comes
+here, one by one: a run of a suspended schedule is held, one that is late meets the overdue policy. Held runs wait for
+the resumption: those that fell due in the suspension are dropped as the instants in it are, the others meet the policy.
+Where the schedule ends, planned and held runs are dropped as `ended`. Runs of a backfill are asked for at whatever
+hour: neither pause nor policy concerns them, only the end does.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from rota.domain.admission import (
+    RUNS_PER_ADMISSION_MAX,
+    DueSchedule,
+    SkipReason,
+    first_that_may_run,
+)
+from rota.domain.cadence import Cadence
+from rota.domain.identity import RunId
+from rota.domain.key_uses import KeyProbe, KeyUse, probe_of
+from rota.domain.overdue import LatestOnly, judge_overdue
+from rota.domain.run import Run, RunChange, RunEvent, RunState, next_state
+from rota.domain.schedule import ScheduleStatus, next_named
+
+IN_TIME = timedelta(seconds=1)
+"""A planned run no later than this is queued without a look at the policy: no policy acts within a second."""
+
+PARKED_PER_ADMISSION_MAX = RUNS_PER_ADMISSION_MAX
+NEWER_LOOKED_AT = 10
+"""How many later instants are looked up to tell whether a newer one supersedes a late planned run."""
+
+
+def newer_probes(due: DueSchedule, cadence: Cadence, run: Run, *, now: datetime) -> list[KeyProbe]:
+    """What is to be looked up before a late run is judged by `latest_only`; nothing for the other policies."""
+    probes: list[KeyProbe] = []
+    if not isinstance(due.policy, LatestOnly):
+        return probes
+    occurrence = next_named(due.version, cadence, run.scheduled_at)
+    while occurrence is not None and occurrence.scheduled_at <= now and len(probes) < NEWER_LOOKED_AT:
+        probes.append(probe_of(due.version, occurrence))
+        occurrence = next_named(due.version, cadence, occurrence.scheduled_at)
+    return probes
+
+
+def judge_planned(
+    due: DueSchedule,
+    run: Run,
+    cadence: Cadence | None,
+    *,
+    now: datetime,
+    uses: Mapping[RunId, KeyUse] | None = None,
+) -> RunChange:
+    """What becomes of a planned or held run of the schedule, of which `due` gives the run's own version.
+
+    Without a cadence, because this process may not compute it, nothing is known of newer ones and it is not superseded.
+    """
+    status = due.schedule.status
+    if status is ScheduleStatus.ENDED:
+        return dropped(run, "ended", now=now)
+    if run.origin == "backfill":
+        return _queued(run, now=now)
+    if status is not ScheduleStatus.ACTIVE:
+        held = replace(run, state=next_state(run.state, RunEvent.FELL_DUE_WHILE_PAUSED))
+        return RunChange(expected_state=run.state, run=held)
+    suspension = due.suspension_that_skips(run.due_at)
+    if suspension is not None:
+        return dropped(run, suspension.reason, now=now)
+    newer = None
+    if cadence is not None:
+        following = next_named(due.version, cadence, run.scheduled_at)
+        newer = first_that_may_run(due, cadence, following, uses or {})
+    verdict = judge_overdue(due.policy, due_at=run.due_at, newer_due_at=newer, now=now)
+    return _queued(run, now=now) if verdict == "run" else dropped(run, verdict, now=now)
+
+
+def planned_as_queued(run: Run, event: RunEvent, *, now: datetime) -> Run:
+    """The run as it falls due, or is released."""
+    return replace(run, state=next_state(run.state, event), admitted_at=now, available_at=run.due_at)
+
+
+def dropped(run: Run, reason: SkipReason, *, now: datetime) -> RunChange:
+    """The planned or held run as it is skipped."""
+    state = next_state(run.state, RunEvent.DROPPED)
+    return RunChange(expected_state=run.state, run=replace(run, state=state, reason=reason, finished_at=now))
+
+
+def _queued(run: Run, *, now: datetime) -> RunChange:
+    event = RunEvent.RELEASED if run.state is RunState.HELD else RunEvent.FELL_DUE
+    return RunChange(expected_state=run.state, run=planned_as_queued(run, event, now=now))

@@ -1,0 +1,188 @@
+"""Backfill: runs for a past range, on request.
+
+It creates what the rule of the present version names in the past, wherever no run uses the period. Its runs are planned
+some time apart, so that they do not take the place of what falls due.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from rota.domain.admission import RUNS_PER_ADMISSION_MAX, run_of
+from rota.domain.cadence import Occurrence
+from rota.domain.errors import Conflict, FieldError, InvalidRequest
+from rota.domain.identity import run_id_of
+from rota.domain.instants import format_instant, whole_second_floor
+from rota.domain.key_uses import PERIOD_REACH, probe_of
+from rota.domain.run import Run
+from rota.domain.schedule import ScheduleStatus, Version, next_named
+from rota.service.changes import change_of, commit, event_of, get_schedule
+from rota.service.context import NOBODY, Actor, Context
+from rota.service.moments import parse_moment
+from rota.service.representation import Wire, run_to_wire
+from rota.store.port import ChangeOutcome, ScheduleRecord, read_uses
+
+BACKFILLED_PER_REQUEST_MAX = 10_000
+SPACING_DEFAULT = timedelta(seconds=1)
+SPACING_MAX = timedelta(days=1)
+SHOWN_MAX = 100
+PROBED_AT_ONCE = 200
+_SECOND = timedelta(seconds=1)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Range:
+    """What a backfill finds in its range."""
+
+    version: Version
+    to_create: list[Occurrence]
+    used: int = 0
+    owed: int = 0
+
+
+def backfill(
+    context: Context,
+    schedule_id: str,
+    *,
+    from_: str,
+    until: str,
+    spacing: timedelta = SPACING_DEFAULT,
+    dry_run: bool = False,
+    actor: Actor = NOBODY,
+) -> Wire:
+    """Creates runs for the past instants in `[from_, until]` that the present version's rule names, in bounded commits.
+
+    Left out are instants whose period a run uses, and those that admission still owes. The runs fall due `spacing`
+    apart. Repeating it creates nothing twice; if it breaks off, repeating it goes on. Raises `NotFound`,
+    `InvalidRequest` (`from`, `until`, `spacing`) and `Conflict` for a schedule that has ended or is in error.
+    """
+    _check_spacing(spacing)
+    record = get_schedule(context, schedule_id)
+    now = context.clock.now()
+    start = parse_moment(context, record.version, from_, field="from")
+    end = parse_moment(context, record.version, until, field="until")
+    _check_range(record, start, end, now=now)
+    found = _find(context, record, start, end)
+    total, first_due = len(found.to_create), whole_second_floor(now) + _SECOND
+    created: list[Run] = []
+    while found.to_create and not dry_run:
+        due_at = first_due + len(created) * spacing
+        made = _runs_of(record, found, due_at=due_at, spacing=spacing, now=context.clock.now())
+        if _create(context, record, made, (start, end), is_first=not created, actor=actor):
+            created += made
+            found.to_create = found.to_create[len(made) :]
+            record = get_schedule(context, schedule_id)
+        else:
+            record = get_schedule(context, schedule_id)
+            found = _find(context, record, start, end)
+    shown = created or _runs_of(record, found, due_at=first_due, spacing=spacing, now=now)
+    return {
+        "schedule_id": record.schedule.schedule_id,
+        "version": found.version.number,
+        "from": format_instant(start),
+        "until": format_instant(end),
+        "dry_run": dry_run,
+        "created": total if dry_run else len(created),
+        "left_out": {"period_used": found.used, "owed": found.owed},
+        "runs": [run_to_wire(run) for run in shown[:SHOWN_MAX]],
+    }
+
+
+def _check_spacing(spacing: timedelta) -> None:
+    if not _SECOND <= spacing <= SPACING_MAX or spacing.microseconds:
+        raise InvalidRequest(FieldError("spacing", "Give whole seconds, from PT1S to PT24H."))
+
+
+def _check_range(record: ScheduleRecord, start: datetime, end: datetime, *, now: datetime) -> None:
+    schedule = record.schedule
+    if schedule.status in (ScheduleStatus.ENDED, ScheduleStatus.ERROR):
+        raise Conflict(f"Schedule {schedule.schedule_id!r} is {schedule.status}; nothing is backfilled.")
+    if end > now:
+        message = f"A backfill is of the past ({format_instant(now)} is now); plan what is to come."
+        raise InvalidRequest(FieldError("until", message))
+    if start > end:
+        raise InvalidRequest(FieldError("from", "It lies after until; give an earlier instant."))
+    if start < schedule.history_from:
+        message = (
+            f"The history is kept from {format_instant(schedule.history_from)} on; give such an instant."
+        )
+        raise InvalidRequest(FieldError("from", message))
+
+
+def _find(context: Context, record: ScheduleRecord, start: datetime, end: datetime) -> _Range:
+    version, cursor = record.version, record.schedule.cursor.scheduled_at
+    cadence = context.cadences.of_version(version)
+    unwindowed = replace(version, effective_from=start, effective_until=None)
+    found = _Range(version=version, to_create=[])
+    named: list[Occurrence] = []
+    after = start - _SECOND
+    while (occurrence := next_named(unwindowed, cadence, after)) is not None:
+        if occurrence.scheduled_at > end:
+            break
+        if len(named) == BACKFILLED_PER_REQUEST_MAX:
+            message = (
+                f"More than {BACKFILLED_PER_REQUEST_MAX} occurrences lie in the range; give a smaller one."
+            )
+            raise InvalidRequest(FieldError("until", message))
+        if cursor is not None and occurrence.scheduled_at >= cursor:
+            found.owed += 1
+        else:
+            named.append(occurrence)
+        after = occurrence.scheduled_at
+    for chunk in _chunks(named):
+        uses = read_uses(
+            context.store,
+            version.schedule_id,
+            [probe_of(version, occurrence, whole_life=True) for occurrence in chunk],
+        )
+        for occurrence in chunk:
+            run_id = run_id_of(version.schedule_id, version.number, occurrence.scheduled_at)
+            if run_id in uses:
+                found.used += 1
+            else:
+                found.to_create.append(occurrence)
+    return found
+
+
+def _chunks(named: list[Occurrence]) -> Iterable[list[Occurrence]]:
+    return (named[start : start + PROBED_AT_ONCE] for start in range(0, len(named), PROBED_AT_ONCE))
+
+
+def _runs_of(
+    record: ScheduleRecord, found: _Range, *, due_at: datetime, spacing: timedelta, now: datetime
+) -> list[Run]:
+    """The next bounded commit's runs."""
+    return [
+        replace(
+            run_of(record.schedule, found.version, occurrence, planned_at=now, origin="backfill"),
+            due_at=due_at + place * spacing,
+        )
+        for place, occurrence in enumerate(found.to_create[:RUNS_PER_ADMISSION_MAX])
+    ]
+
+
+def _create(
+    context: Context,
+    record: ScheduleRecord,
+    runs: list[Run],
+    range_: tuple[datetime, datetime],
+    *,
+    is_first: bool,
+    actor: Actor,
+) -> bool:
+    """False: the schedule changed meanwhile."""
+    now, (start, end) = context.clock.now(), range_
+    event = event_of(
+        record.schedule,
+        "schedule.backfill",
+        actor,
+        at=now,
+        **{"from": format_instant(start), "until": format_instant(end)},
+    )
+    change = replace(
+        change_of(record.schedule, at=now),
+        runs=tuple(runs),
+        careful_until=max(run.scheduled_at for run in runs) + PERIOD_REACH["month"],
+        event=event if is_first else None,
+    )
+    return commit(context, change) is ChangeOutcome.CHANGED

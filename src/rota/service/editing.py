@@ -1,0 +1,330 @@
+"""Editing a schedule: the next version, the boundary at which it takes over, and what it carries (I8, I9).
+
+The protocol. An edit reads the schedule, and decides by what it read: the boundary is the first whole second after now,
+after every instant that has its outcome, and after the version before took over. If the cursor stands at or past the
+boundary, the same commit activates the new version (see `rota.domain.activation`): it closes the window before,
+creates what is carried, and sets the cursor into the new version. Else instants are owed: the new version is pending,
+and the dispatcher activates it when the cursor gets there. Either way the commit holds only while revision and cursor
+are as they were read. Admission is conditioned on the same two and never crosses a boundary that it knows, so of an
+edit and an admission that were decided side by side the slower one changes nothing and is decided anew.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from rota.domain.activation import Activation, occurrences_at_stake, plan_activation, stake_probes
+from rota.domain.admission import cursor_at
+from rota.domain.audit import AuditEvent
+from rota.domain.cadence import Cadence
+from rota.domain.edit_form import Edit, changed_members, merged_definition, merged_labels
+from rota.domain.errors import Conflict, FieldError, InvalidRequest, RotaError, Stale, ZoneRulesDiffer
+from rota.domain.instants import format_instant, whole_second_floor
+from rota.domain.json_text import JsonText, load_json
+from rota.domain.key_uses import KeyUse, probe_of
+from rota.domain.run import Run, RunState
+from rota.domain.schedule import Cursor, Definition, ScheduleStatus, Version, last_decided, next_named
+from rota.service.changes import change_of, change_schedule, event_of
+from rota.service.context import NOBODY, Actor, Context
+from rota.service.representation import Wire
+from rota.service.schedules import check_params_size, record_to_wire
+from rota.service.versions import Place, ResolvedVersion, count_named, next_whole_second, resolve_version
+from rota.store.port import ScheduleChange, ScheduleRecord, read_uses
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedEdit:
+    """An edit as it would be committed, with what a dry run tells of it."""
+
+    change: ScheduleChange
+    before: Version
+    """The version that owns the cursor, with the window that it has after the edit."""
+    before_cadence: Cadence | None
+    resolved: ResolvedVersion | None
+    """None: only labels change."""
+    activation: Activation | None
+    """None: the new version is pending."""
+    changed: Wire
+
+
+def edit_schedule(
+    context: Context,
+    schedule_id: str,
+    edit: Edit,
+    *,
+    expected_version: int | None = None,
+    actor: Actor = NOBODY,
+) -> Wire:
+    """The schedule after the edit; one that changes nothing makes no version.
+
+    `expected_version` is the latest version that the edit was made for. Raises `NotFound`, `Stale` where it is another
+    by now, `InvalidRequest`, and `Conflict` for what has ended, for a version that waits to take over already, and for
+    a one-time schedule that was planned or ran.
+    """
+
+    def plan(record: ScheduleRecord, now: datetime) -> ScheduleChange | None:
+        check_expected(record, expected_version)
+        planned = plan_edit(context, record, edit, actor=actor, now=now)
+        return None if planned is None else planned.change
+
+    return record_to_wire(context, change_schedule(context, schedule_id, plan))
+
+
+def check_expected(record: ScheduleRecord, expected_version: int | None) -> None:
+    """Raises `Stale`."""
+    latest = record.schedule.latest_version
+    if expected_version is not None and expected_version != latest:
+        raise Stale(
+            f"The latest version of {record.schedule.schedule_id!r} is {latest}, not {expected_version}: "
+            "read the schedule again and decide anew."
+        )
+
+
+def plan_edit(
+    context: Context, record: ScheduleRecord, edit: Edit, *, actor: Actor, now: datetime
+) -> PlannedEdit | None:
+    """What the edit would commit at `now`; None where it changes nothing. Raises as `edit_schedule` does."""
+    schedule, latest = record.schedule, record.latest
+    if schedule.status is ScheduleStatus.ENDED:
+        raise Conflict(_why_ended(context, record))
+    labels = merged_labels(edit, schedule.labels)
+    definition = merged_definition(edit, latest.definition, default_anchor=whole_second_floor(now))
+    changed: Wire = changed_members(latest.definition, definition)
+    if labels != schedule.labels:
+        changed["labels"] = {"from": load_json(schedule.labels), "to": load_json(labels)}
+    begins_anew = edit.boundary == "now" and not edit.is_whole
+    is_new_version = definition != latest.definition or begins_anew
+    if not is_new_version:
+        return _plan_labels(record, labels, changed, actor, now=now) if changed else None
+    check_params_size(context, record, definition)
+    if record.pending is not None and not edit.replaces_pending:
+        raise Conflict(_why_pending(record.pending, now=now))
+    return plan_version(
+        context, record, definition, edit=edit, labels=labels, changed=changed, actor=actor, now=now
+    )
+
+
+def plan_version(
+    context: Context,
+    record: ScheduleRecord,
+    definition: Definition,
+    *,
+    edit: Edit,
+    labels: JsonText,
+    changed: Wire,
+    actor: Actor,
+    now: datetime,
+) -> PlannedEdit:
+    """The next version of that definition and its place in time."""
+    schedule, owner = record.schedule, record.version
+    cadence = _cadence_before(context, record)
+    boundary = _boundary_of(record, edit, cadence, now=now)
+    number = schedule.latest_version + 1
+    is_fresh = edit.boundary == "now"
+    place = Place(
+        number=number,
+        effective_from=boundary,
+        boundary=edit.boundary,
+        series=number if is_fresh else owner.series,
+        counts_from=boundary if is_fresh else owner.counts_from,
+        named_before=owner.named_before if cadence is None else count_named(owner, cadence, until=boundary),
+    )
+    resolved = resolve_version(
+        context, definition, place, schedule_id=schedule.schedule_id, now=now, actor=actor
+    )
+    _check_once(context, record, resolved)
+    return assemble(
+        context, record, resolved, cadence=cadence, labels=labels, changed=changed, actor=actor, now=now
+    )
+
+
+def assemble(
+    context: Context,
+    record: ScheduleRecord,
+    resolved: ResolvedVersion,
+    *,
+    cadence: Cadence | None,
+    labels: JsonText,
+    changed: Wire,
+    actor: Actor,
+    now: datetime,
+) -> PlannedEdit:
+    """The commit that makes the resolved version follow the one that owns the cursor."""
+    schedule, new = record.schedule, resolved.version
+    boundary = new.effective_from
+    before = replace(record.version, effective_until=boundary)
+    cursor = _cursor_before(record, before, cadence)
+    windows = [(before.number, boundary)]
+    if record.pending is not None:
+        windows.append((record.pending.number, record.pending.effective_from))
+    activation = None
+    if cursor.scheduled_at is None or cursor.scheduled_at >= boundary:
+        activation = _activate(context, record, before, resolved, cadence=cadence, now=now)
+    change = replace(
+        change_of(schedule, at=now),
+        cursor=cursor if activation is None else activation.cursor,
+        careful_until=None if activation is None else activation.careful_until,
+        labels=labels if labels != schedule.labels else None,
+        versions=(resolved.new,),
+        windows=tuple(windows),
+        runs=() if activation is None else activation.carried,
+        event=_event_of_edit(record, new, activation, changed, actor, now=now),
+    )
+    return PlannedEdit(
+        change=change,
+        before=before,
+        before_cadence=cadence,
+        resolved=resolved,
+        activation=activation,
+        changed=changed,
+    )
+
+
+def _event_of_edit(
+    record: ScheduleRecord,
+    new: Version,
+    activation: Activation | None,
+    changed: Wire,
+    actor: Actor,
+    *,
+    now: datetime,
+) -> AuditEvent:
+    return event_of(
+        record.schedule,
+        "schedule.edit",
+        actor,
+        at=now,
+        version=new.number,
+        boundary=new.boundary,
+        effective_from=format_instant(new.effective_from),
+        changed=changed,
+        carried=[] if activation is None else [run.run_id for run in activation.carried],
+        replaced=None if record.pending is None else record.pending.number,
+    )
+
+
+def _plan_labels(
+    record: ScheduleRecord, labels: JsonText, changed: Wire, actor: Actor, *, now: datetime
+) -> PlannedEdit:
+    event = event_of(record.schedule, "schedule.edit", actor, at=now, changed=changed)
+    change = replace(change_of(record.schedule, at=now), labels=labels, event=event)
+    return PlannedEdit(
+        change=change,
+        before=record.version,
+        before_cadence=None,
+        resolved=None,
+        activation=None,
+        changed=changed,
+    )
+
+
+def _cadence_before(context: Context, record: ScheduleRecord) -> Cadence | None:
+    """The owner's cadence; None where the schedule is in error because it cannot be computed."""
+    try:
+        return context.cadences.of_version(record.version)
+    except ZoneRulesDiffer:
+        raise
+    except RotaError:
+        if record.schedule.status is not ScheduleStatus.ERROR:
+            raise
+        return None
+
+
+def _boundary_of(record: ScheduleRecord, edit: Edit, cadence: Cadence | None, *, now: datetime) -> datetime:
+    """The first instant of the new version. What an uncomputable version owed is the new one's too."""
+    cursor, owner = record.schedule.cursor.scheduled_at, record.version
+    if cadence is None:
+        return max(cursor or next_whole_second(now), next_whole_second(owner.effective_from))
+    decided = last_decided(owner, cadence, cursor=cursor, after=now)
+    earliest = next_whole_second(max(now, owner.effective_from, decided or now))
+    if edit.effective_from is None:
+        return earliest
+    if edit.effective_from < earliest:
+        message = (
+            f"The new version can take over at {format_instant(earliest)} or later; give such an instant."
+        )
+        raise InvalidRequest(FieldError("effective_from", message))
+    return edit.effective_from
+
+
+def _cursor_before(record: ScheduleRecord, before: Version, cadence: Cadence | None) -> Cursor:
+    """The cursor in the version before, where its window has another end now."""
+    cursor = record.schedule.cursor
+    is_at_end = record.pending is not None and cursor.scheduled_at == record.version.effective_until
+    if cadence is None or not is_at_end or cursor.scheduled_at is None:
+        return cursor
+    occurrence = next_named(before, cadence, cursor.scheduled_at - timedelta(microseconds=1))
+    if occurrence is not None:
+        return cursor_at(before, occurrence)
+    boundary = before.effective_until
+    return Cursor(version=before.number, scheduled_at=boundary, due_at=boundary)
+
+
+def _activate(
+    context: Context,
+    record: ScheduleRecord,
+    before: Version,
+    resolved: ResolvedVersion,
+    *,
+    cadence: Cadence | None,
+    now: datetime,
+) -> Activation:
+    schedule_id, new = record.schedule.schedule_id, resolved.version
+    at_stake = [] if cadence is None else occurrences_at_stake(before, cadence, new, resolved.cadence)
+    return plan_activation(
+        record.schedule,
+        before,
+        new,
+        resolved.cadence,
+        at_stake=at_stake,
+        uses=read_uses(context.store, schedule_id, stake_probes(before, new, at_stake)),
+        last_run_at=context.store.get_last_run_time(schedule_id),
+        now=now,
+    )
+
+
+def _check_once(context: Context, record: ScheduleRecord, resolved: ResolvedVersion) -> None:
+    """A one-time schedule runs once: raises `Conflict` where a run uses that up already."""
+    new = resolved.version
+    if new.period != "once":
+        return
+    probe = probe_of(new, resolved.first)
+    [use] = context.store.read_key_uses(record.schedule.schedule_id, [probe])
+    if use is None or use.frees_its_period:
+        return
+    if record.version.period != "once":
+        raise Conflict(
+            f"A one-time schedule runs once, and run {use.run_id} is there already: end this schedule and create "
+            'another, or give "boundary": "now".',
+            field="recurrence",
+        )
+    raise Conflict(_why_once(record, use), field="recurrence")
+
+
+def _why_once(record: ScheduleRecord, use: KeyUse) -> str:
+    instant = use.run_id.rpartition(".")[2]
+    move = f"POST /schedules/{record.schedule.schedule_id}/occurrences/{instant}/move"
+    if use.state in (RunState.PLANNED, RunState.HELD):
+        return f"Its one occurrence is {use.state} (run {use.run_id}): move that one, by {move}."
+    return (
+        f"Its one occurrence is {use.state} (run {use.run_id}). Before that it could be moved ({move}); now create "
+        f"another schedule, or replay the run."
+    )
+
+
+def _why_pending(pending: Version, *, now: datetime) -> str:
+    takes_over = f"it does at {format_instant(pending.effective_from)}"
+    if pending.effective_from <= now:
+        takes_over = f"its boundary is {format_instant(pending.effective_from)}, and what is owed before is not decided"
+    return (
+        f"Version {pending.number} has not taken over yet ({takes_over}); wait for it, or give "
+        '"replaces_pending": true, which leaves it without a window.'
+    )
+
+
+def _why_ended(context: Context, record: ScheduleRecord) -> str:
+    schedule = record.schedule
+    if record.version.period == "once":
+        for entry in context.store.list_ledger(schedule.schedule_id, before=None, limit=1):
+            if isinstance(entry, Run):
+                return _why_once(record, KeyUse(run_id=entry.run_id, state=entry.state, reason=entry.reason))
+    return f"Schedule {schedule.schedule_id!r} has ended; create a new one."

@@ -1,0 +1,234 @@
+"""What a schedule will do, as things stand or as they would after a change: the same for `upcoming` and every dry run.
+
+What was decided before its time (planned, held, skipped on request, carried) is merged with what the rules name from
+now on, each instant by the version whose window it lies in. Of the named ones those whose period is used are told
+apart: they would be suppressed.
+
+Where a version waits to take over, its runs and its forerunner's are not all there yet. What the forerunner will have
+run by then is foreseen, so that what the new version will carry and suppress is told before it happens.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from rota.domain.activation import occurrences_at_stake, plan_activation, stake_probes
+from rota.domain.admission import run_of, used_note
+from rota.domain.cadence import Cadence, Occurrence, SkippedLocal
+from rota.domain.identity import ScheduleId
+from rota.domain.key_uses import PERIOD_REACH, KeyProbe, KeyUse, is_user, probe_of
+from rota.domain.run import Run, RunState
+from rota.domain.schedule import Schedule, Version, next_named
+from rota.service.context import Context
+from rota.service.representation import Wire, expected_run_to_wire, named_to_wire, skipped_local_to_wire
+from rota.store.port import ScheduleRecord, read_uses
+
+AHEAD_READ_MAX = 1_000
+"""Of the runs that exist ahead of their time, so many are looked at: the soonest."""
+
+LOOKED_AT_MAX = 1_000
+"""Named instants looked at, where very many of them are suppressed or planned."""
+
+EXPECTED_MAX = 1_000
+"""Runs foreseen before a boundary: the last ones, which alone can be of a period that goes on after it."""
+
+GAPS_SHOWN_MAX = 20
+PROBED_AT_ONCE = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reign:
+    """A version and its cadence: it names what lies in its window."""
+
+    version: Version
+    cadence: Cadence
+
+
+@dataclass(slots=True, kw_only=True)
+class Forecast:
+    """Entries in wire form, soonest first."""
+
+    next: list[Wire] = field(default_factory=list)
+    suppressed: list[Wire] = field(default_factory=list)
+    skipped: list[Wire] = field(default_factory=list)
+    """On request, or because a gap swallows the local time."""
+    carried: list[Run] = field(default_factory=list)
+    """What the version that waits will carry when it takes over."""
+
+    def add(self, later: "Forecast") -> None:
+        """One that begins later; what both have is there once."""
+        for mine, its in (
+            (self.next, later.next),
+            (self.suppressed, later.suppressed),
+            (self.skipped, later.skipped),
+        ):
+            mine += [entry for entry in its if entry not in mine]
+        self.carried += [run for run in later.carried if run not in self.carried]
+
+
+def reigns_of(context: Context, record: ScheduleRecord) -> list[Reign]:
+    """The version that owns the cursor, and the one that waits to take over. Raises `ZoneRulesDiffer`."""
+    versions = [record.version, *([] if record.pending is None else [record.pending])]
+    return [Reign(version=version, cadence=context.cadences.of_version(version)) for version in versions]
+
+
+def forecast(
+    context: Context,
+    schedule: Schedule,
+    reigns: Sequence[Reign],
+    *,
+    after: datetime,
+    cursor: datetime | None,
+    count: int,
+    carried: Sequence[Run] = (),
+    owed: Sequence[Run] = (),
+    now: datetime | None = None,
+) -> Forecast:
+    """The next `count` after `after`, by when they fall due, and what is left out on the way to them.
+
+    `cursor` is the first instant that has no outcome yet; `carried` are runs that a change would create, `owed` those
+    that admission would. `now` is given where `after` is a later instant.
+    """
+    seen, schedule_id = Forecast(), schedule.schedule_id
+    expected = [*carried, *owed]
+    if len(reigns) > 1:
+        before, new = reigns
+        since = after if now is None else now
+        expected += _expected_by(schedule, before, new, after=since if cursor is None else max(since, cursor))
+        seen.carried = _carried_then(context, schedule, before, new, expected)
+        expected += seen.carried
+    ahead = [
+        *carried,
+        *context.store.list_ahead(schedule_id, from_=after + timedelta(microseconds=1), limit=AHEAD_READ_MAX),
+    ]
+    entries = _entries_of(ahead, seen.carried, after=after)
+    named = _named(reigns, after=after if cursor is None else max(after, cursor - timedelta(seconds=1)))
+    unplanned = 0
+    last: datetime | None = None
+    for version, occurrence, use in _with_uses(context, named, schedule_id, expected):
+        if unplanned == count:
+            break
+        last = occurrence.scheduled_at
+        wire = named_to_wire(version, occurrence)
+        if use is None:
+            entries.append((occurrence.scheduled_at, "", wire))
+            unplanned += 1
+        elif use.run_id != probe_of(version, occurrence).run_id:
+            seen.suppressed.append({**wire, "note": used_note(version, occurrence, use)})
+    entries.sort(key=lambda entry: entry[:2])
+    seen.next = [wire for _, _, wire in entries[:count]]
+    until = max(filter(None, [last, *(due for due, _, _ in entries[:count])]), default=after)
+    seen.skipped = _skipped(ahead, reigns, after=after, until=until)
+    return seen
+
+
+def _skipped(
+    ahead: Sequence[Run], reigns: Sequence[Reign], *, after: datetime, until: datetime
+) -> list[Wire]:
+    return [
+        *(
+            {**expected_run_to_wire(run), "reason": run.reason}
+            for run in ahead
+            if run.state is RunState.SKIPPED and run.scheduled_at <= until
+        ),
+        *(skipped_local_to_wire(local) for local in _gaps(reigns, after=after, until=until)),
+    ]
+
+
+def _entries_of(
+    ahead: Sequence[Run], foreseen: Sequence[Run], *, after: datetime
+) -> list[tuple[datetime, str, Wire]]:
+    """Each with its place in order; those foreseen are not there yet, even if the change were made."""
+    return [
+        *(
+            (run.due_at, run.run_id, expected_run_to_wire(run))
+            for run in ahead
+            if run.state is not RunState.SKIPPED and run.due_at > after
+        ),
+        *(
+            (run.due_at, run.run_id, {**expected_run_to_wire(run), "state": "named", "run_id": None})
+            for run in foreseen
+            if run.due_at > after
+        ),
+    ]
+
+
+def _named(reigns: Sequence[Reign], *, after: datetime) -> Iterator[tuple[Version, Occurrence]]:
+    for reign in reigns:
+        position = after
+        for _ in range(LOOKED_AT_MAX):
+            occurrence = next_named(reign.version, reign.cadence, position)
+            if occurrence is None:
+                break
+            yield reign.version, occurrence
+            position = occurrence.scheduled_at
+
+
+def _with_uses(
+    context: Context,
+    named: Iterator[tuple[Version, Occurrence]],
+    schedule_id: ScheduleId,
+    expected: Sequence[Run],
+) -> Iterator[tuple[Version, Occurrence, KeyUse | None]]:
+    """Each with the run that uses its period, looked up some at a time; those of the expected runs use it not twice."""
+    while chunk := [pair for pair, _ in zip(named, range(PROBED_AT_ONCE), strict=False)]:
+        probes = [probe_of(version, occurrence) for version, occurrence in chunk]
+        found = context.store.read_key_uses(schedule_id, probes)
+        for (version, occurrence), probe, use in zip(chunk, probes, found, strict=True):
+            yield version, occurrence, use or _use_by_other(expected, probe)
+
+
+def _use_by_other(runs: Sequence[Run], probe: KeyProbe) -> KeyUse | None:
+    """The use by one of these runs that is not the asked one itself: that is merely expected, not there."""
+    for run in runs:
+        if run.run_id != probe.run_id and is_user(probe, run):
+            return KeyUse(run_id=run.run_id, state=run.state, reason=run.reason)
+    return None
+
+
+def _expected_by(schedule: Schedule, before: Reign, new: Reign, *, after: datetime) -> list[Run]:
+    """The runs that the version before will have made at the boundary, as far back as the new one's periods reach."""
+    boundary = new.version.effective_from
+    position = max(after, boundary - PERIOD_REACH[new.version.period]) - timedelta(seconds=1)
+    named: deque[Occurrence] = deque(maxlen=EXPECTED_MAX)
+    while (occurrence := next_named(before.version, before.cadence, position)) is not None:
+        named.append(occurrence)
+        position = occurrence.scheduled_at
+    return [run_of(schedule, before.version, occurrence) for occurrence in named]
+
+
+def _carried_then(
+    context: Context, schedule: Schedule, before: Reign, new: Reign, expected: Sequence[Run]
+) -> list[Run]:
+    """What the version that waits will carry, if nothing but what is expected happens until then."""
+    at_stake = occurrences_at_stake(before.version, before.cadence, new.version, new.cadence)
+    probes = stake_probes(before.version, new.version, at_stake)
+    uses = dict(read_uses(context.store, schedule.schedule_id, probes))
+    for probe in probes:
+        use = _use_by_other(expected, probe)
+        if use is not None:
+            uses.setdefault(probe.run_id, use)
+    activation = plan_activation(
+        schedule,
+        before.version,
+        new.version,
+        new.cadence,
+        at_stake=at_stake,
+        uses=uses,
+        last_run_at=None,
+        now=new.version.effective_from,
+    )
+    return list(activation.carried)
+
+
+def _gaps(reigns: Sequence[Reign], *, after: datetime, until: datetime) -> list[SkippedLocal]:
+    """Local times in gaps, each by the version in whose window the gap lies."""
+    gaps: list[SkippedLocal] = []
+    for reign in reigns:
+        window_until = reign.version.effective_until
+        end = until if window_until is None else min(until, window_until - timedelta(seconds=1))
+        start = max(after, reign.version.effective_from - timedelta(seconds=1))
+        if start < end:
+            gaps += reign.cadence.skipped_in_gaps(after=start, until=end, limit=GAPS_SHOWN_MAX)
+    return gaps

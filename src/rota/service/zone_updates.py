@@ -1,0 +1,321 @@
+"""Updates of the tz data: which stored rules differ from this process's, and what takes the new ones up (I11).
+
+A schedule was computed with the rules of its zone as they were. Where a newer release names other instants for it, it
+gets a version with the same definition and the reason `tzdata`, which takes over at once and carries and suppresses as
+any edit does; what it owed is then computed by the new rules. Where nothing changes for it, its versions are stamped
+with the new rules. A version that has not taken over yet is stamped too: nothing was decided by it.
+
+An older release than the stored one is never applied: that process is to be upgraded.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from rota.cadences import cadence_row_of, zone_rules_of
+from rota.domain.cadence import Cadence
+from rota.domain.errors import InvalidExpression, RotaError
+from rota.domain.identity import ScheduleId
+from rota.domain.schedule import (
+    CadenceRow,
+    ScheduleStatus,
+    Version,
+    ZoneRulesRow,
+    last_decided,
+    last_named_before,
+)
+from rota.domain.zone import fingerprint
+from rota.domain.zone_rules import names_the_same, zone_of_offsets
+from rota.service.changes import RETRIES_MAX, change_of, event_of, get_schedule
+from rota.service.context import NOBODY, Actor, Context
+from rota.service.dry_runs import told
+from rota.service.editing import PlannedEdit, assemble
+from rota.service.representation import Wire
+from rota.service.versions import Place, count_named, next_whole_second, resolve_version
+from rota.store.port import (
+    ChangeOutcome,
+    NewVersion,
+    ScheduleChange,
+    ScheduleRecord,
+    StoreUnavailable,
+    ZoneRules,
+)
+
+REASON = "tzdata"
+PAGE = 100
+SHOWN_MAX = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DifferingZone:
+    """Stored rules of a zone that this process does not have."""
+
+    stored: ZoneRulesRow
+    here: ZoneRulesRow | None
+    """None: this process does not know the zone."""
+
+    @property
+    def is_newer_here(self) -> bool:
+        return self.here is not None and self.here.tzdata >= self.stored.tzdata
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZoneUpdate:
+    """What taking up the new rules does to one schedule."""
+
+    change: ScheduleChange
+    edit: PlannedEdit | None
+    """The version that it makes; None: it is stamped, its instants stay."""
+
+
+def differing_zones(context: Context) -> list[DifferingZone]:
+    """Cheap enough for every readiness check: it looks at zones, not at schedules."""
+    found: list[DifferingZone] = []
+    for stored in context.store.list_zone_rules():
+        try:
+            zone = context.zones.load(stored.timezone)
+        except InvalidExpression:
+            found.append(DifferingZone(stored=stored, here=None))
+            continue
+        if fingerprint(zone) != stored.fingerprint:
+            here = zone_rules_of(zone, context.zones.release())
+            found.append(DifferingZone(stored=stored, here=here))
+    return found
+
+
+def check_zones(context: Context) -> Wire:
+    """Which zones differ, and how many schedules' instants change."""
+    zones: list[Wire] = []
+    for zone in differing_zones(context):
+        records = list(_records(context, zone.stored))
+        now = context.clock.now()
+        changed = sum(_changes_instants(context, record, now=now) for record in records)
+        zones.append({**_zone_to_wire(zone), "schedules": len(records), "schedules_changed": changed})
+    return {"tzdata": context.zones.release(), "zones": zones}
+
+
+def apply_zones(context: Context, *, dry_run: bool = False, actor: Actor = NOBODY) -> Wire:
+    """Takes up this process's rules for every schedule that was computed with older ones, one commit for each.
+
+    If it breaks off, what was done stays, and applying again goes on. A schedule that cannot take them up (its one
+    local time has ceased to exist) is told with its problem, and left alone.
+    """
+    zones = differing_zones(context)
+    who = Actor(name=actor.name, reason=actor.reason or REASON)
+    told_of: list[Wire] = []
+    counts = {"version": 0, "restamped": 0, "failed": 0}
+    for zone in zones:
+        if not zone.is_newer_here:
+            continue
+        for record in _records(context, zone.stored):
+            outcome = _apply(context, record, who, dry_run=dry_run)
+            if outcome is None:
+                continue
+            counts[str(outcome["outcome"])] += 1
+            if len(told_of) < SHOWN_MAX:
+                told_of.append(outcome)
+    return {
+        "dry_run": dry_run,
+        "tzdata": context.zones.release(),
+        "zones": [_zone_to_wire(zone) for zone in zones],
+        "counts": counts,
+        "schedules": told_of,
+    }
+
+
+def plan_zone_update(
+    context: Context, record: ScheduleRecord, actor: Actor, *, now: datetime
+) -> ZoneUpdate | None:
+    """None where this process has the rules already. Raises `InvalidRequest` where they leave nothing to run."""
+    owner, pending = record.version, record.pending
+    stamped = [] if pending is None else _restamped(context, pending)
+    old = _old_cadence(context, owner)
+    if old is None:
+        return _stamping(record, stamped, actor, now=now) if stamped else None
+    row, new = _new_cadence(context, owner)
+    cursor = record.schedule.cursor.scheduled_at
+    from_ = now if cursor is None else min(now, cursor)
+    if names_the_same(old, new, from_=from_, ends=_ends_of(owner, pending)):
+        return _stamping(record, [_stamped(context, owner, row), *stamped], actor, now=now)
+    return _versioning(context, record, old, actor, now=now)
+
+
+def _versioning(
+    context: Context, record: ScheduleRecord, old: Cadence, actor: Actor, *, now: datetime
+) -> ZoneUpdate:
+    """A version of the same definition, before one that waits to take over: that gets a new number behind it."""
+    schedule, owner, pending = record.schedule, record.version, record.pending
+    boundary = _boundary_of(record, old, now=now)
+    place = Place(
+        number=schedule.latest_version + 1,
+        effective_from=boundary,
+        series=owner.series,
+        counts_from=owner.counts_from,
+        named_before=count_named(owner, old, until=boundary),
+    )
+    resolved = resolve_version(
+        context, owner.definition, place, schedule_id=schedule.schedule_id, now=now, actor=actor
+    )
+    if pending is not None:
+        closed = replace(resolved.version, effective_until=pending.effective_from)
+        resolved = replace(resolved, new=replace(resolved.new, version=closed))
+    edit = assemble(
+        context,
+        record,
+        resolved,
+        cadence=old,
+        labels=schedule.labels,
+        changed={"tzdata": {"from": owner.tzdata, "to": resolved.version.tzdata}},
+        actor=actor,
+        now=now,
+    )
+    change = edit.change
+    if pending is not None:
+        change = _with_pending_again(context, change, pending, number=place.number + 1)
+    return ZoneUpdate(change=change, edit=replace(edit, change=change))
+
+
+def _ends_of(owner: Version, pending: Version | None) -> list[datetime]:
+    """The last instants that the owner may name."""
+    takes_over = None if pending is None else pending.effective_from
+    ends = [owner.definition.ends_at, owner.last_scheduled_at, takes_over]
+    return [end for end in ends if end is not None]
+
+
+def _boundary_of(record: ScheduleRecord, old: Cadence, *, now: datetime) -> datetime:
+    """After what has its outcome: what is owed is computed by the new rules."""
+    owner, cursor = record.version, record.schedule.cursor.scheduled_at
+    if cursor is not None and cursor <= now:
+        decided = last_named_before(owner, old, cursor)
+        return next_whole_second(max(decided or owner.effective_from, owner.effective_from))
+    decided = last_decided(owner, old, cursor=cursor, after=now)
+    return next_whole_second(max(now, owner.effective_from, decided or now))
+
+
+def _with_pending_again(
+    context: Context, change: ScheduleChange, pending: Version, *, number: int
+) -> ScheduleChange:
+    """The version that waited, as it waits behind the new one."""
+    is_fresh = pending.boundary == "now"
+    again = replace(
+        pending,
+        number=number,
+        series=number if is_fresh else pending.series,
+    )
+    row, _ = _new_cadence(context, pending)
+    cursor = change.cursor
+    if cursor is not None and cursor.scheduled_at is None:
+        cursor = replace(cursor, scheduled_at=pending.effective_from, due_at=pending.effective_from)
+    return replace(change, versions=(*change.versions, _stamped(context, again, row)), cursor=cursor)
+
+
+def _stamping(
+    record: ScheduleRecord, stamped: list[NewVersion], actor: Actor, *, now: datetime
+) -> ZoneUpdate:
+    versions = [new.version for new in stamped]
+    event = event_of(
+        record.schedule,
+        "schedule.restamp",
+        actor,
+        at=now,
+        versions=[version.number for version in versions],
+        tzdata=versions[0].tzdata,
+    )
+    change = replace(change_of(record.schedule, at=now), restamped=tuple(stamped), event=event)
+    return ZoneUpdate(change=change, edit=None)
+
+
+def _restamped(context: Context, version: Version) -> list[NewVersion]:
+    """The version with this process's rules, if it has others."""
+    row, cadence = _new_cadence(context, version)
+    if fingerprint(cadence.zone) == version.fingerprint:
+        return []
+    return [_stamped(context, version, row)]
+
+
+def _stamped(context: Context, version: Version, row: CadenceRow) -> NewVersion:
+    zone = context.zones.load(version.definition.timezone)
+    release = context.zones.release()
+    restamped = replace(version, cadence_id=row.cadence_id, fingerprint=row.fingerprint, tzdata=release)
+    return NewVersion(version=restamped, cadence=row, zone_rules=zone_rules_of(zone, release))
+
+
+def _old_cadence(context: Context, version: Version) -> Cadence | None:
+    """The cadence by the rules that the version was computed with; None where they are this process's."""
+    zone = context.zones.load(version.definition.timezone)
+    if fingerprint(zone) == version.fingerprint:
+        return None
+    stored = context.store.get_zone_rules(version.definition.timezone, version.fingerprint)
+    if stored is None:
+        raise RotaError(f"The rules of {zone.name} in tz data {version.tzdata} are not stored any more.")
+    return Cadence(
+        version.definition.recurrence,
+        zone_of_offsets(zone.name, stored.offsets),
+        gap=version.definition.gap,
+        fold=version.fold,
+    )
+
+
+def _new_cadence(context: Context, version: Version) -> tuple[CadenceRow, Cadence]:
+    definition = version.definition
+    zone = context.zones.load(definition.timezone)
+    row = cadence_row_of(definition.recurrence, zone, gap=definition.gap, fold=version.fold)
+    return row, Cadence(definition.recurrence, zone, gap=definition.gap, fold=version.fold)
+
+
+def _records(context: Context, stored: ZoneRulesRow) -> Iterator[ScheduleRecord]:
+    rules = ZoneRules(timezone=stored.timezone, fingerprint=stored.fingerprint)
+    after: ScheduleId | None = None
+    while page := context.store.list_computed_with(rules, after=after, limit=PAGE):
+        yield from page
+        after = page[-1].schedule.schedule_id
+
+
+def _changes_instants(context: Context, record: ScheduleRecord, *, now: datetime) -> bool:
+    try:
+        update = plan_zone_update(context, record, NOBODY, now=now)
+    except StoreUnavailable:
+        raise
+    except RotaError:
+        return True
+    return update is not None and update.edit is not None
+
+
+def _apply(context: Context, record: ScheduleRecord, actor: Actor, *, dry_run: bool) -> Wire | None:
+    schedule_id = record.schedule.schedule_id
+    try:
+        for _ in range(RETRIES_MAX):
+            now = context.clock.now()
+            update = plan_zone_update(context, record, actor, now=now)
+            if update is None or record.schedule.status is ScheduleStatus.ENDED:
+                return None
+            if dry_run or context.store.commit_change(update.change) is ChangeOutcome.CHANGED:
+                return _update_to_wire(context, record, update, dry_run=dry_run, now=now)
+            record = get_schedule(context, schedule_id)
+    except StoreUnavailable:
+        raise
+    except RotaError as error:
+        return {"schedule_id": schedule_id, "outcome": "failed", "problem": str(error)}
+    return {"schedule_id": schedule_id, "outcome": "failed", "problem": "It kept changing; apply again."}
+
+
+def _update_to_wire(
+    context: Context, record: ScheduleRecord, update: ZoneUpdate, *, dry_run: bool, now: datetime
+) -> Wire:
+    body: Wire = {"schedule_id": record.schedule.schedule_id}
+    if update.edit is None:
+        return {**body, "outcome": "restamped"}
+    if dry_run:
+        body |= {**told(context, record, update.edit, now=now), "operation": "tzdata"}
+    else:
+        body["version"] = update.edit.change.versions[0].version.number
+    return {**body, "outcome": "version"}
+
+
+def _zone_to_wire(zone: DifferingZone) -> Wire:
+    return {
+        "timezone": zone.stored.timezone,
+        "stored_tzdata": zone.stored.tzdata,
+        "tzdata": None if zone.here is None else zone.here.tzdata,
+        "is_newer_here": zone.is_newer_here,
+    }

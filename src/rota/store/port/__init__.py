@@ -1,0 +1,110 @@
+"""What Rota asks of a store: a few small protocols, one per caller.
+
+A `commit_` method applies a bounded list of elements. Each element is atomic and conditional: it is applied whole, or
+changes nothing and its place in the answer says so. Each fits one DynamoDB write transaction (100 items); of
+admissions, openings, heartbeats and settlements a call takes `elements_max`, and refuses more with `TooManyElements`.
+
+No transaction, cursor or driver type crosses this border; `now` is a parameter wherever time matters. Instants are
+aware UTC. Every list has one fixed order, with the id as tie-break.
+"""
+
+from typing import Protocol
+
+from rota.store.port.dispatch import (
+    AdmissionOutcome,
+    DispatchStore,
+    LostAttempt,
+    PlannedDue,
+    PlannedOutcome,
+    Unreadable,
+)
+from rota.store.port.errors import (
+    StoreUnavailable,
+    TooManyElements,
+)
+from rota.store.port.health import (
+    ClockReading,
+    HealthStore,
+)
+from rota.store.port.key_uses import KeyUseStore, read_uses
+from rota.store.port.leases import (
+    ATTEMPT_LEASE_MAX,
+    LEASE_MAX,
+    Fence,
+    PartitionState,
+    lease_has_ended,
+)
+from rota.store.port.runs import (
+    JobStore,
+    LedgerKey,
+    RunFilter,
+    RunStore,
+)
+from rota.store.port.schedules import (
+    ChangeOutcome,
+    Creation,
+    IdempotencyRecord,
+    NewSchedule,
+    NewVersion,
+    ScheduleChange,
+    ScheduleFilter,
+    ScheduleRecord,
+    ScheduleStore,
+)
+from rota.store.port.work import (
+    Delivery,
+    Heartbeat,
+    HeartbeatOutcome,
+    OpenedAttempt,
+    WorkStore,
+)
+from rota.store.port.zone_rules import (
+    ZoneRules,
+)
+
+
+class Store(ScheduleStore, RunStore, JobStore, DispatchStore, WorkStore, HealthStore, Protocol):
+    """A whole store: what `wiring` hands out; every caller names the smaller protocol it needs."""
+
+    def close(self) -> None: ...
+
+
+__all__ = [
+    "ATTEMPT_LEASE_MAX",
+    "LEASE_MAX",
+    "AdmissionOutcome",
+    "ChangeOutcome",
+    "ClockReading",
+    "Creation",
+    "Delivery",
+    "DispatchStore",
+    "Fence",
+    "HealthStore",
+    "Heartbeat",
+    "HeartbeatOutcome",
+    "IdempotencyRecord",
+    "JobStore",
+    "KeyUseStore",
+    "LedgerKey",
+    "LostAttempt",
+    "NewSchedule",
+    "NewVersion",
+    "OpenedAttempt",
+    "PartitionState",
+    "PlannedDue",
+    "PlannedOutcome",
+    "RunFilter",
+    "RunStore",
+    "ScheduleChange",
+    "ScheduleFilter",
+    "ScheduleRecord",
+    "ScheduleStore",
+    "Store",
+    "StoreUnavailable",
+    "TooManyElements",
+    "Unreadable",
+    "WorkStore",
+    "ZoneRules",
+    "lease_has_ended",
+    "read_uses",
+]

@@ -1,0 +1,142 @@
+"""What holders of partitions need: what is due in them, and the commits of their holders."""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Protocol
+
+from rota.domain.admission import Admission, DueSchedule
+from rota.domain.identity import ScheduleId
+from rota.domain.job import Job
+from rota.domain.run import Attempt, Run
+from rota.domain.schedule import CadenceRow, Cursor, ScheduleStatus
+from rota.store.port.key_uses import KeyUseStore
+from rota.store.port.leases import Fence, PartitionState
+from rota.store.port.zone_rules import ZoneRules
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unreadable:
+    """A due schedule whose stored rows do not make sense: it stops only itself (I12)."""
+
+    schedule_id: ScheduleId
+    status: ScheduleStatus
+    cursor: Cursor
+    revision: int
+    problem: str
+    window_until: datetime | None = None
+    """The end of its version's window, where that can be read."""
+
+
+class AdmissionOutcome(StrEnum):
+    ADMITTED = "admitted"
+    STALE = "stale"
+    """Revision, cursor or the state of a run were others by then; read again."""
+    FENCED = "fenced"
+    """The epoch was no longer the partition's; the caller is no longer its holder."""
+    PRUNED = "pruned"
+    """One of its runs lies before the schedule's `history_from`; nothing of the element was written."""
+    KEY_USED = "key_used"
+    """A run's id or period key exists already (the net under I2); nothing of the element was written."""
+    NOT_OWNED = "not_owned"
+    """A run lies outside its version's window, and no activation carried it (I8); nothing of the element was written.
+
+    A queued run's version must be the one of the cursor that is expected, and own the run's instant. A planned one is
+    carried by the version of the cursor that is written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedDue:
+    """A planned run that is due and needs judgement, with its schedule."""
+
+    run: Run
+    due: DueSchedule
+    """Its `version` is the run's, whose policy holds, not the cursor's; it has no successor and nothing parked. Its
+    suspensions are those that last or end after the run is due, also where the cursor has passed them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedOutcome:
+    """How many planned runs one commit queued, held and dropped."""
+
+    queued: int = 0
+    held: int = 0
+    dropped: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.queued + self.held + self.dropped
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LostAttempt:
+    """An open attempt whose lease has run out."""
+
+    attempt: Attempt
+    job: Job
+    cancel_requested: bool
+
+
+class DispatchStore(KeyUseStore, Protocol):
+    """Partitions, what is due in them, and the commits of their holders."""
+
+    elements_max: int
+
+    def ensure_partitions(self, count: int) -> int:
+        """Makes `count` partitions where there are none; the count that the store has (fixed once made)."""
+
+    def list_partitions(self) -> list[PartitionState]: ...
+    def commit_acquisitions(self, owner: str, *, now: datetime, ttl: timedelta, limit: int) -> list[Fence]:
+        """Takes up to `limit` partitions that nobody holds at `now`, each at its epoch + 1.
+
+        A lease that ends more than `LEASE_MAX` after `now` was written under a clock that was ahead: it counts as free.
+        """
+
+    def commit_renewals(
+        self, owner: str, fences: Sequence[Fence], *, now: datetime, ttl: timedelta
+    ) -> list[Fence]:
+        """Those of `fences` that are still the owner's, now until `now + ttl`; matched by owner and epoch."""
+
+    def commit_releases(self, owner: str, fences: Sequence[Fence], *, now: datetime) -> None: ...
+    def commit_checkpoints(self, checkpoints: Iterable[tuple[Fence, datetime]]) -> None:
+        """Under their epochs; a stale one changes nothing."""
+
+    def read_due_times(self, partitions: Sequence[int]) -> dict[int, datetime]:
+        """The earliest due instant of each partition that has one, of schedules and planned runs, past or future."""
+
+    def read_due(
+        self, partition: int, *, now: datetime, limit: int, excluding: Collection[ZoneRules] = ()
+    ) -> list[DueSchedule | Unreadable]:
+        """Schedules due at `now`, by (due instant, id), but none whose version has one of the `excluding` rules, nor,
+        where the cursor stands at the end of its version's window, whose latest version has.
+
+        Where the cursor is due before it is scheduled (or is scheduled never), up to `PARKED_PER_ADMISSION_MAX` parked
+        runs come with it, by (due_at, run id): the planned and held ones of a schedule that has ended, else the held
+        ones.
+        """
+
+    def commit_planned(self, fence: Fence, *, now: datetime, limit: int) -> PlannedOutcome:
+        """Of the partition's planned runs that are due, up to `limit` of each, by (due_at, run id), under the epoch:
+
+        - those that are in time (`IN_TIME`) are queued with their delivery intents, where their schedule is active and
+          its cursor is not due before the run is; and those of a backfill, however late, where it has not ended;
+        - the others are held where their schedule is paused or in error;
+        - and dropped as `ended` where it has ended.
+        """
+
+    def read_planned(self, partition: int, *, now: datetime, limit: int) -> list[PlannedDue | Unreadable]:
+        """Planned runs that are due and for which `commit_planned` does nothing: those of active schedules that are
+        late, by (due_at, run id)."""
+
+    def read_cadences(self, cadence_ids: Iterable[str]) -> list[CadenceRow]: ...
+    def commit_admissions(
+        self, fence: Fence, admissions: Sequence[Admission], *, now: datetime
+    ) -> list[AdmissionOutcome]:
+        """Each: runs, their outbox rows, skips, cursor and status, under the epoch and the expected state (I3)."""
+
+    def read_lost(self, partitions: Sequence[int], *, now: datetime, limit: int) -> list[LostAttempt]:
+        """Open attempts whose lease has ended (`lease_has_ended`, `ATTEMPT_LEASE_MAX`), by (expiry, run id).
+
+        Where the job's row cannot be read, the job has its defaults: the run is not to wait for it (I12).
+        """

@@ -1,0 +1,86 @@
+"""Seeded lives of schedules that are edited, planned, skipped, moved and asked for while everything else goes wrong.
+
+A witness looks at every schedule after each event (`tests.simulation.witness`), and at the end the ledgers are judged
+(`tests.simulation.ledger`). Neither asks the product what it should have done.
+"""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from rota.config import Settings
+from rota.domain.run import SETTLED
+from rota.domain.schedule import ScheduleStatus
+from rota.store.memory import MemoryStore
+from rota.store.port import RunFilter, Store
+from rota.testing.clock import ManualClock
+from rota.wiring import open_context
+from tests.contract.conftest import OpenStore, folder, migrated, open_store  # noqa: F401 - fixtures used here
+from tests.simulation.edited_life import RULES, STEADY, EditedLife
+from tests.simulation.ledger import ALL, check_days, check_intents, judge, read_ledger
+from tests.simulation.life import JOB
+
+START = datetime(2026, 3, 5, 5, 0, tzinfo=UTC)
+"""Before the weeks in which the clocks change on both hemispheres."""
+
+SEEDS = 12
+
+
+def life_on(store: Store, seed: int) -> EditedLife:
+    clock = ManualClock(START)
+    context = open_context(Settings(partitions=3), store=store, clock=clock)
+    return EditedLife(context, clock, seed)
+
+
+@pytest.mark.parametrize(
+    ("kind", "seed"), [*(("memory", n) for n in range(SEEDS)), *(("sqlite", n) for n in range(3))]
+)
+def test_whatever_is_edited_every_instant_has_one_outcome_and_no_period_two_runs(
+    open_store: OpenStore,  # noqa: F811 - the fixture
+    kind: str,
+    seed: int,
+) -> None:
+    life = life_on(open_store(kind), seed)
+    life.live()
+    life.heal()
+    store = life.context.store
+
+    for id_ in life.schedules:
+        ledger = read_ledger(store, id_)
+        judge(ledger)
+        for number, version in ledger.versions.items():
+            assert version.period == RULES[ledger.rule(number).cron]
+            assert (id_, number) in life.params
+        cursor = ledger.record.schedule.cursor.scheduled_at
+        if ledger.record.schedule.status is ScheduleStatus.ENDED:
+            assert id_ in life.ended_at
+            assert cursor is None
+        else:
+            assert cursor is not None
+            assert cursor > life.true_now, "nothing is owed"
+    check_days(read_ledger(store, STEADY))
+
+    for run in store.list_runs(RunFilter(), before=None, limit=ALL):
+        assert run.state in SETTLED or run.due_at > life.true_now, run
+    check_intents(store, [JOB])
+    assert store.read_deliveries([JOB], now=life.true_now, limit=10) == []
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_run_is_attempted_with_the_params_of_its_version_however_old_its_message_is(seed: int) -> None:
+    life = life_on(MemoryStore(), seed)
+    life.live()
+    life.heal()
+    assert len({params["edit"] for _, params in life.attempts}) > 10
+    for run_id, params in life.attempts:
+        schedule_id, number, *_ = run_id.split(".")
+        assert params == life.params[schedule_id, int(number)], run_id
+
+
+def test_every_kind_of_event_happened() -> None:
+    happened: set[str] = set()
+    for seed in range(4):
+        life = life_on(MemoryStore(), seed)
+        life.live()
+        happened |= set(life.happened)
+    assert happened == life.possible
