@@ -63,7 +63,7 @@ def test_killed_in_an_edit_that_waits_and_its_activation_no_day_is_doubled_or_lo
 
     def edit_and_dispatch(process: Process) -> None:
         edit(process)
-        process.dispatch()
+        process.dispatch("2026-01-15T12:00:00Z", "2026-01-15T12:00:01Z")
 
     killed = kill_at_every_point(
         database,

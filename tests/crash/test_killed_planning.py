@@ -86,22 +86,22 @@ def test_a_backfill_that_is_killed_and_repeated_has_every_day_once(folder: Path)
 
 
 def test_killed_while_planned_runs_fall_due_each_is_queued_once_with_its_intent(folder: Path) -> None:
-    """The two that were planned, and the third, which was not."""
+    """One that was planned and comes in time, and the next, which was not planned."""
 
-    def plan_two(process: Process) -> None:
-        plan_occurrences(process.context, ID, until="2026-01-12T14:00:00Z")
+    def plan_one(process: Process) -> None:
+        plan_occurrences(process.context, ID, until="2026-01-12T13:00:00Z")
 
     def dispatch(process: Process) -> None:
-        process.dispatch("2026-01-12T13:00:00Z", "2026-01-12T14:00:00Z", "2026-01-12T15:00:00Z")
+        process.dispatch("2026-01-12T13:00:00Z", "2026-01-12T14:00:00Z")
 
     def check(process: Process) -> None:
         process.ledger(ID)
         process.dispatch()
-        assert states(process) == dict.fromkeys(hours(3), (RunState.QUEUED, None))
+        assert states(process) == dict.fromkeys(hours(2), (RunState.QUEUED, None))
 
-    database = prepared_at(folder, [(CREATED, create_hourly), (CREATED, plan_two)])
+    database = prepared_at(folder, [(CREATED, create_hourly), (CREATED, plan_one)])
     killed = kill_at_every_point(
-        database, dispatch, check, at="2026-01-12T12:59:59Z", restart="2026-01-12T15:01:00Z"
+        database, dispatch, check, at="2026-01-12T12:59:59Z", restart="2026-01-12T14:01:00Z"
     )
     assert killed > 50
 

@@ -45,8 +45,28 @@ def test_schedules_are_left_alone_until_the_rules_are_applied_and_others_go_on(
     upgraded(life, newer).until("2026-10-28T12:00:00Z")
     assert life.runs() == []
     assert len(list(life.world.app.iterate_occurrences("tokyo"))) == 8
+
+
+def test_an_edit_takes_the_new_rules_up_as_well(store: Store, newer: Path) -> None:
+    life = life_in_paris(store, overdue={"policy": "catch_up_all"}).until("2026-10-25T12:00:00Z")
+    life.world.clock.set(life.world.now + timedelta(days=2))
+    upgraded(life, newer).edit(params={"x": 1})
+    life.until("2026-10-29T12:00:00Z")
+    assert [(run["version"], run["scheduled_at"]) for run in life.runs()][-5:] == [
+        (1, "2026-10-25T08:00:00Z"),
+        (2, "2026-10-26T07:00:00Z"),
+        (2, "2026-10-27T07:00:00Z"),
+        (2, "2026-10-28T07:00:00Z"),
+        (2, "2026-10-29T07:00:00Z"),
+    ]
+    [event] = [event for event in life.world.app.history(ID) if event["action"] == "schedule.edit"]
+    assert set(event["details"]["changed"]) == {"params", "tzdata"}  # type: ignore[index]
+
+
+def test_an_edit_for_a_later_instant_has_to_wait_for_the_rules(store: Store, newer: Path) -> None:
+    life = upgraded(life_in_paris(store), newer)
     with pytest.raises(ZoneRulesDiffer, match="rota tz apply"):
-        life.edit(params={"x": 1})
+        life.edit(params={"x": 1}, effective_from="2026-11-10T00:00:00Z")
 
 
 def test_readiness_says_which_zones_differ_and_what_to_do(store: Store, newer: Path) -> None:
@@ -131,6 +151,8 @@ def test_an_older_release_is_never_applied(store: Store, tmp_path: Path) -> None
     older = doctored_zones(tmp_path / "zones", STAYS_IN_SUMMER, release="2001a")
     life = upgraded(life_in_paris(store), older)
     assert apply_zones(life.context)["schedules"] == []
+    with pytest.raises(ZoneRulesDiffer):
+        life.edit(params={"x": 1})
     assert any("upgrade" in str(warning) for warning in check_readiness(life.context).body["warnings"])  # type: ignore[attr-defined]
 
 
@@ -223,3 +245,5 @@ def test_a_local_time_that_ceases_to_exist_is_told_and_left_alone(store: Store, 
     [schedule] = entries_of(done, "schedules")
     assert "does not exist" in str(schedule["problem"])
     assert len(life.versions()) == 1
+    life.edit(recurrence={"at": "2027-03-14T03:30"})
+    assert life.world.app.get_schedule(ID)["next_due"] == "2027-03-14T07:30:00Z"

@@ -20,6 +20,7 @@ from rota.service.changes import change_of, commit, event_of, get_schedule
 from rota.service.context import NOBODY, Actor, Context
 from rota.service.moments import parse_moment
 from rota.service.representation import Wire, run_to_wire
+from rota.service.versions import governing_version
 from rota.store.port import ChangeOutcome, ScheduleRecord, read_uses
 
 BACKFILLED_PER_REQUEST_MAX = 10_000
@@ -59,10 +60,11 @@ def backfill(
     _check_spacing(spacing)
     record = get_schedule(context, schedule_id)
     now = context.clock.now()
-    start = parse_moment(context, record.version, from_, field="from")
-    end = parse_moment(context, record.version, until, field="until")
+    version = governing_version(context, record, now=now)
+    start = parse_moment(context, version, from_, field="from")
+    end = parse_moment(context, version, until, field="until")
     _check_range(record, start, end, now=now)
-    found = _find(context, record, start, end)
+    found = _find(context, record, version, start, end)
     total, first_due = len(found.to_create), whole_second_floor(now) + _SECOND
     created: list[Run] = []
     while found.to_create and not dry_run:
@@ -74,7 +76,7 @@ def backfill(
             record = get_schedule(context, schedule_id)
         else:
             record = get_schedule(context, schedule_id)
-            found = _find(context, record, start, end)
+            found = _find(context, record, version, start, end)
     shown = created or _runs_of(record, found, due_at=first_due, spacing=spacing, now=now)
     return {
         "schedule_id": record.schedule.schedule_id,
@@ -109,8 +111,10 @@ def _check_range(record: ScheduleRecord, start: datetime, end: datetime, *, now:
         raise InvalidRequest(FieldError("from", message))
 
 
-def _find(context: Context, record: ScheduleRecord, start: datetime, end: datetime) -> _Range:
-    version, cursor = record.version, record.schedule.cursor.scheduled_at
+def _find(
+    context: Context, record: ScheduleRecord, version: Version, start: datetime, end: datetime
+) -> _Range:
+    cursor = record.schedule.cursor.scheduled_at
     cadence = context.cadences.of_version(version)
     unwindowed = replace(version, effective_from=start, effective_until=None)
     found = _Range(version=version, to_create=[])

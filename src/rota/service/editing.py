@@ -25,6 +25,7 @@ from rota.domain.run import Run, RunState
 from rota.domain.schedule import Cursor, Definition, ScheduleStatus, Version, last_decided, next_named
 from rota.service.changes import change_of, change_schedule, event_of
 from rota.service.context import NOBODY, Actor, Context
+from rota.service.former_rules import boundary_by_new_rules, former_cadence
 from rota.service.representation import Wire
 from rota.service.schedules import check_params_size, record_to_wire
 from rota.service.versions import Place, ResolvedVersion, count_named, next_whole_second, resolve_version
@@ -117,7 +118,9 @@ def plan_version(
     """The next version of that definition and its place in time."""
     schedule, owner = record.schedule, record.version
     cadence = _cadence_before(context, record)
-    boundary = _boundary_of(record, edit, cadence, now=now)
+    if cadence is not None and cadence.zone is not context.zones.load(owner.definition.timezone):
+        changed = {**changed, "tzdata": {"from": owner.tzdata, "to": context.zones.release()}}
+    boundary = _boundary_of(context, record, edit, cadence, now=now)
     number = schedule.latest_version + 1
     is_fresh = edit.boundary == "now"
     place = Place(
@@ -218,22 +221,32 @@ def _plan_labels(
 
 
 def _cadence_before(context: Context, record: ScheduleRecord) -> Cadence | None:
-    """The owner's cadence; None where the schedule is in error because it cannot be computed."""
+    """The owner's cadence, by the rules that it was computed with; None where the schedule is in error because it
+    cannot be computed. Raises `ZoneRulesDiffer` where those rules are newer than this process's.
+    """
     try:
         return context.cadences.of_version(record.version)
     except ZoneRulesDiffer:
-        raise
+        if context.zones.release() < record.version.tzdata:
+            raise
+        return former_cadence(context, record.version)
     except RotaError:
         if record.schedule.status is not ScheduleStatus.ERROR:
             raise
         return None
 
 
-def _boundary_of(record: ScheduleRecord, edit: Edit, cadence: Cadence | None, *, now: datetime) -> datetime:
-    """The first instant of the new version. What an uncomputable version owed is the new one's too."""
+def _boundary_of(
+    context: Context, record: ScheduleRecord, edit: Edit, cadence: Cadence | None, *, now: datetime
+) -> datetime:
+    """The first instant of the new version. What the version before owed and cannot be computed with is its too."""
     cursor, owner = record.schedule.cursor.scheduled_at, record.version
     if cadence is None:
         return max(cursor or next_whole_second(now), next_whole_second(owner.effective_from))
+    if cadence.zone is not context.zones.load(owner.definition.timezone):
+        if edit.effective_from is not None:
+            context.cadences.of_version(owner)  # raises: until then nobody may compute the version before
+        return boundary_by_new_rules(record, cadence, now=now)
     decided = last_decided(owner, cadence, cursor=cursor, after=now)
     earliest = next_whole_second(max(now, owner.effective_from, decided or now))
     if edit.effective_from is None:

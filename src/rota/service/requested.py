@@ -24,6 +24,7 @@ from rota.service.context import NOBODY, Actor, Context
 from rota.service.idempotency import KeyReused, check_key, kept_answer, record_of, request_digest
 from rota.service.representation import Wire
 from rota.service.runs import get_run, show_run
+from rota.service.versions import governing_version
 from rota.store.port import ChangeOutcome, ScheduleChange, ScheduleRecord
 
 
@@ -110,17 +111,16 @@ def replay_run(
 
 
 def _manual_run(context: Context, record: ScheduleRecord, key: str, *, now: datetime) -> Run:
-    schedule, version = record.schedule, record.version
-    if record.pending is not None and record.pending.effective_from <= now:
-        version = record.pending
-    instant = whole_second_floor(now)
+    schedule, version = record.schedule, governing_version(context, record, now=now)
+    # An edit takes over with the next second: what is asked for right after it is the new version's, and in its window.
+    instant = max(whole_second_floor(now), version.effective_from)
     offset = context.zones.load(version.definition.timezone).segment_at(instant).offset
     return Run(
         run_id=manual_run_id_of(schedule.schedule_id, version.number, instant, key),
         schedule_id=schedule.schedule_id,
         version=version.number,
         scheduled_at=instant,
-        due_at=instant,
+        due_at=whole_second_floor(now),
         named_local=(instant + offset).replace(tzinfo=None),
         offset=offset,
         period_key=f"manual:{key}",
@@ -129,7 +129,7 @@ def _manual_run(context: Context, record: ScheduleRecord, key: str, *, now: date
         partition=schedule.partition,
         state=RunState.QUEUED,
         admitted_at=now,
-        available_at=instant,
+        available_at=whole_second_floor(now),
     )
 
 

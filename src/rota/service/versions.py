@@ -15,7 +15,11 @@ from rota.domain.schedule import Boundary, CadenceRow, Definition, Version, last
 from rota.domain.zone import LAST_YEAR, Zone, resolve_local_time
 from rota.domain.zone import Gap as LocalGap
 from rota.service.context import Actor, Context
-from rota.store.port import NewVersion
+from rota.store.port import NewVersion, ScheduleRecord
+
+VERSIONS_LOOKED_AT = 20
+AT_ONCE = timedelta(seconds=10)
+"""Who edits several times in a second is put off by a second each time, and meant none of it."""
 
 COUNTED_AHEAD = timedelta(days=100 * 365)
 """How far ahead `max_occurrences` is counted."""
@@ -94,6 +98,22 @@ def resolve_version(
     zone_rules = zone_rules_of(cadence.zone, version.tzdata)
     new = NewVersion(version=version, cadence=row, zone_rules=zone_rules)
     return ResolvedVersion(new=new, cadence=cadence, first=first)
+
+
+def governing_version(context: Context, record: ScheduleRecord, *, now: datetime) -> Version:
+    """The version that holds for who asks at `now`: the latest one that has taken over, or is to do so at once.
+
+    The cursor's may be one that takes over much later.
+    """
+    before: int | None = None
+    schedule_id = record.schedule.schedule_id
+    while page := context.store.list_versions(schedule_id, before=before, limit=VERSIONS_LOOKED_AT):
+        for version in page:
+            is_empty = version.effective_from == version.effective_until
+            if not is_empty and version.effective_from <= max(now, version.created_at + AT_ONCE):
+                return version
+        before = page[-1].number
+    return record.version
 
 
 def count_named(version: Version, cadence: Cadence, *, until: datetime) -> int:

@@ -21,17 +21,16 @@ from rota.domain.schedule import (
     ScheduleStatus,
     Version,
     ZoneRulesRow,
-    last_decided,
-    last_named_before,
 )
 from rota.domain.zone import fingerprint
-from rota.domain.zone_rules import names_the_same, zone_of_offsets
+from rota.domain.zone_rules import names_the_same
 from rota.service.changes import RETRIES_MAX, change_of, event_of, get_schedule
 from rota.service.context import NOBODY, Actor, Context
 from rota.service.dry_runs import told
 from rota.service.editing import PlannedEdit, assemble
+from rota.service.former_rules import boundary_by_new_rules, former_cadence
 from rota.service.representation import Wire
-from rota.service.versions import Place, count_named, next_whole_second, resolve_version
+from rota.service.versions import Place, count_named, resolve_version
 from rota.store.port import (
     ChangeOutcome,
     NewVersion,
@@ -129,7 +128,7 @@ def plan_zone_update(
     """None where this process has the rules already. Raises `InvalidRequest` where they leave nothing to run."""
     owner, pending = record.version, record.pending
     stamped = [] if pending is None else _restamped(context, pending)
-    old = _old_cadence(context, owner)
+    old = former_cadence(context, owner)
     if old is None:
         return _stamping(record, stamped, actor, now=now) if stamped else None
     row, new = _new_cadence(context, owner)
@@ -145,7 +144,7 @@ def _versioning(
 ) -> ZoneUpdate:
     """A version of the same definition, before one that waits to take over: that gets a new number behind it."""
     schedule, owner, pending = record.schedule, record.version, record.pending
-    boundary = _boundary_of(record, old, now=now)
+    boundary = boundary_by_new_rules(record, old, now=now)
     place = Place(
         number=schedule.latest_version + 1,
         effective_from=boundary,
@@ -180,16 +179,6 @@ def _ends_of(owner: Version, pending: Version | None) -> list[datetime]:
     takes_over = None if pending is None else pending.effective_from
     ends = [owner.definition.ends_at, owner.last_scheduled_at, takes_over]
     return [end for end in ends if end is not None]
-
-
-def _boundary_of(record: ScheduleRecord, old: Cadence, *, now: datetime) -> datetime:
-    """After what has its outcome: what is owed is computed by the new rules."""
-    owner, cursor = record.version, record.schedule.cursor.scheduled_at
-    if cursor is not None and cursor <= now:
-        decided = last_named_before(owner, old, cursor)
-        return next_whole_second(max(decided or owner.effective_from, owner.effective_from))
-    decided = last_decided(owner, old, cursor=cursor, after=now)
-    return next_whole_second(max(now, owner.effective_from, decided or now))
 
 
 def _with_pending_again(
@@ -238,22 +227,6 @@ def _stamped(context: Context, version: Version, row: CadenceRow) -> NewVersion:
     release = context.zones.release()
     restamped = replace(version, cadence_id=row.cadence_id, fingerprint=row.fingerprint, tzdata=release)
     return NewVersion(version=restamped, cadence=row, zone_rules=zone_rules_of(zone, release))
-
-
-def _old_cadence(context: Context, version: Version) -> Cadence | None:
-    """The cadence by the rules that the version was computed with; None where they are this process's."""
-    zone = context.zones.load(version.definition.timezone)
-    if fingerprint(zone) == version.fingerprint:
-        return None
-    stored = context.store.get_zone_rules(version.definition.timezone, version.fingerprint)
-    if stored is None:
-        raise RotaError(f"The rules of {zone.name} in tz data {version.tzdata} are not stored any more.")
-    return Cadence(
-        version.definition.recurrence,
-        zone_of_offsets(zone.name, stored.offsets),
-        gap=version.definition.gap,
-        fold=version.fold,
-    )
 
 
 def _new_cadence(context: Context, version: Version) -> tuple[CadenceRow, Cadence]:
