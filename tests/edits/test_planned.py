@@ -5,9 +5,10 @@ from datetime import timedelta
 import pytest
 
 from rota.domain.errors import Conflict, InvalidRequest, NotFound
+from rota.service.dry_runs import dry_run_resume
 from rota.service.planning import move_occurrence, plan_occurrences, skip_occurrence
 from rota.store.port import Store
-from tests.edits.lives import ID, Life, instant, rule
+from tests.edits.lives import ID, Life, entries_of, instant, rule
 
 LONDON = "Europe/London"
 
@@ -278,3 +279,20 @@ def test_a_cancelled_planned_run_keeps_its_day(store: Store) -> None:
     life.world.app.cancel_run("report-7.1.20260111T090000Z")
     life.until(life.world.now + timedelta(days=1))
     assert states(life) == [("11", "cancelled", None)]
+
+
+@pytest.mark.parametrize("apply_overdue", [False, True])
+def test_a_dry_run_of_a_resumption_tells_what_it_then_does(store: Store, *, apply_overdue: bool) -> None:
+    life = life_in(store, **rule("0 */6 * * *", LONDON), overdue={"policy": "latest_only"})
+    life.plan("2026-01-11T06:00:00Z")
+    life.world.app.pause(ID)
+    life.until("2026-01-12T01:00:00Z")
+    told = dry_run_resume(life.context, ID, apply_overdue=apply_overdue)
+    assert {run["state"] for run in life.runs()} == {"held"}
+    life.world.app.resume(ID, apply_overdue=apply_overdue)
+    life.world.settle()
+    ran = [run["scheduled_at"] for run in life.runs() if run["state"] == "succeeded"]
+    assert [entry["scheduled_at"] for entry in entries_of(told, "kept")] == ran
+    reasons = {entry["reason"] for entry in entries_of(told, "skipped")}
+    skipped = [entry["reason"] for entry in life.entries() if entry.get("state") != "succeeded"]
+    assert reasons == set(skipped) == ({"superseded"} if apply_overdue else {"paused"})

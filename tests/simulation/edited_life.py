@@ -122,15 +122,9 @@ class EditedLife(Life):
         """Every other time the steady one: it is the one that tells what is lost."""
         return STEADY if self.random.random() < 0.4 else self.random.choice(self.schedules)
 
-    def end(self) -> bool:
-        if self.random.choice(self.schedules) == STEADY:
-            return False
-        survivor = self.schedules.index(STEADY)
-        schedules, self.schedules = self.schedules, self.schedules[survivor + 1 :]
-        try:
-            return super().end()
-        finally:
-            self.schedules = schedules
+    @property
+    def mortals(self) -> list[str]:
+        return [id_ for id_ in self.schedules if id_ != STEADY]
 
     def resume(self) -> bool:
         id_ = self.some_schedule()

@@ -242,8 +242,13 @@ class Life:
     def resume_one(self, id_: str) -> None:
         resume_schedule(self.context, id_)
 
+    @property
+    def mortals(self) -> list[str]:
+        """The schedules that somebody may end."""
+        return self.schedules
+
     def end(self) -> bool:
-        id_ = self.random.choice(self.schedules)
+        id_ = self.random.choice(self.mortals)
         if id_ in self.ended_at:
             return False
         self.ended_at[id_] = self.clock.now()

@@ -15,7 +15,7 @@ from rota.domain.cadence import Cadence
 from rota.domain.edit_form import Edit
 from rota.domain.instants import format_instant
 from rota.domain.job import Job
-from rota.domain.planned import judge_planned
+from rota.domain.planned import judge_planned, newer_probes
 from rota.domain.run import Run, RunState
 from rota.domain.schedule import Cursor, ScheduleStatus, Suspension, Version
 from rota.service.changes import get_schedule
@@ -130,9 +130,8 @@ def dry_run_resume(
     owed, [owner, *later] = Owed(), reigns_of(context, record)
     held = [run for run in _ahead(context, record, now=now) if run.state is RunState.HELD]
     if change is not None:
-        due = _due(context, resumed)
         for run in held:
-            judged = judge_planned(due, run, owner.cadence, now=now).run
+            judged = _judged(context, resumed, run, now=now)
             if judged.state is RunState.SKIPPED:
                 owed.skips.append({**expected_run_to_wire(judged), "reason": judged.reason})
             else:
@@ -173,6 +172,16 @@ def _foretell_into(
         owed.skips += [_skip_to_wire(skip, reign.version, reign.cadence) for skip in admission.skips]
         schedule = replace(schedule, cursor=admission.cursor)
     owed.is_complete = False
+
+
+def _judged(context: Context, record: ScheduleRecord, run: Run, *, now: datetime) -> Run:
+    """What becomes of a held run, by the policy of its own version."""
+    schedule_id = record.schedule.schedule_id
+    version = context.store.get_version(schedule_id, run.version) or record.version
+    cadence = context.cadences.of_version(version)
+    due = replace(_due(context, record), version=version)
+    uses = read_uses(context.store, schedule_id, newer_probes(due, cadence, run, now=now))
+    return judge_planned(due, run, cadence, now=now, uses=uses).run
 
 
 def _is_owed(cursor: Cursor, version: Version, *, now: datetime) -> bool:
