@@ -65,9 +65,12 @@ class Cadences:
                 return kept
         zone = self._zones.load(version.definition.timezone)
         if fingerprint(zone) != version.fingerprint:
+            release = self._zones.release()
+            is_older = release < version.tzdata
+            remedy = "upgrade tzdata here" if is_older else "apply the rule change first (rota tz apply)"
             raise ZoneRulesDiffer(
-                f"The rules of {zone.name} here ({self._zones.release()}) differ from those of tz data "
-                f"{version.tzdata} that resolved this schedule; apply the rule change first (rota tz apply)."
+                f"The rules of {zone.name} here ({release}) differ from those of tz data {version.tzdata} that "
+                f"resolved this schedule; {remedy}."
             )
         cadence = Cadence(version.definition.recurrence, zone, gap=version.definition.gap, fold=version.fold)
         with self._lock:

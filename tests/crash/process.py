@@ -22,7 +22,7 @@ from tests.simulation.ledger import Ledger, ZoneOf, check_intents, judge, pinned
 
 JOB = "sales_report"
 LEASE = timedelta(seconds=15)
-BOOTED = datetime.fromisoformat("2026-01-12T11:00:00+00:00")
+BOOTED = datetime.fromisoformat("2026-01-12T07:00:00+00:00")
 """Every process reads the clocks of the same machine, which was started then."""
 
 POINTS_MAX = 600

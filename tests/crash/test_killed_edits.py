@@ -58,6 +58,35 @@ def test_killed_in_an_edit_that_takes_over_at_once_the_day_that_it_carries_runs_
     assert killed > 12
 
 
+def test_killed_in_an_edit_behind_which_a_day_would_be_doubled_it_is_suppressed_once(folder: Path) -> None:
+    """Nine o'clock has been in London, and is to come in New York."""
+
+    def edit_and_dispatch(process: Process) -> None:
+        process.edit(ID, timezone="America/New_York")
+        process.dispatch("2026-01-12T14:00:00Z")
+
+    def check(process: Process) -> None:
+        process.ledger(ID)
+        edit_and_dispatch(process)
+        process.dispatch("2026-01-13T14:00:00Z")
+        ledger = process.ledger(ID)
+        check_days(ledger)
+        assert sorted(ledger.runs) == ["report.1.20260112T090000Z", "report.2.20260113T140000Z"]
+        [skip] = ledger.skips
+        assert (skip.reason, skip.count) == ("period_used", 1)
+
+    def create_in_london(process: Process) -> None:
+        process.create(ID, "0 9 * * *", "Europe/London")
+
+    database = prepared_at(
+        folder, [("2026-01-12T08:00:00Z", create_in_london), ("2026-01-12T09:00:00Z", Process.dispatch)]
+    )
+    killed = kill_at_every_point(
+        database, edit_and_dispatch, check, at=CREATED, restart="2026-01-12T14:01:00Z"
+    )
+    assert killed > 50
+
+
 def test_killed_in_an_edit_that_waits_and_its_activation_no_day_is_doubled_or_lost(folder: Path) -> None:
     database = prepared_at(folder, [(CREATED, create)])
 

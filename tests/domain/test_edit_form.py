@@ -51,6 +51,12 @@ def test_another_overdue_policy_replaces_the_whole_of_it() -> None:
     assert patched(before, overdue={"deadline": "PT9M"}).overdue == Expire(deadline=timedelta(minutes=9))
 
 
+def test_a_member_of_the_jobs_policy_cannot_be_patched() -> None:
+    with pytest.raises(InvalidRequest, match="follows its job's policy") as refused:
+        patched(definition(), overdue={"grace": "PT5M"})
+    assert refused.value.errors[0].field == "overdue.policy"
+
+
 def test_an_every_that_names_no_anchor_keeps_the_grid_it_has() -> None:
     before = definition(recurrence={"every": "PT15M"})
     assert patched(before, recurrence={"every": "PT900S"}) == before
@@ -87,6 +93,8 @@ def test_what_changed_is_told_by_member() -> None:
         ({"effective_from": 7}, "effective_from"),
         ({"effective_from": "2030-01-01T00:00:00.5Z"}, "effective_from"),
         ({"replaces_pending": "yes"}, "replaces_pending"),
+        ({"at_once": 1}, "at_once"),
+        ({"at_once": True, "effective_from": "2030-01-01T00:00:00Z"}, "at_once"),
     ],
 )
 def test_a_wrong_member_is_refused_by_name(body: dict[str, object], field: str) -> None:

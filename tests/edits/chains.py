@@ -66,7 +66,7 @@ class Chain:
         self.world.pass_time(timedelta(hours=number % self.hours, minutes=17 * number % 60))
 
     def zone(self, number: int) -> None:
-        self.life.edit(timezone=ZONES[number % len(ZONES)], replaces_pending=True)
+        self.life.edit(timezone=ZONES[number % len(ZONES)], replaces_pending=True, at_once=number % 2 == 0)
 
     def hour(self, number: int) -> None:
         self.life.edit(recurrence={"cron": f"{number % 60} {number % 24} * * *"}, replaces_pending=True)

@@ -124,6 +124,25 @@ def test_a_schedule_that_has_ended_cannot_come_back(store: Store) -> None:
         apply_document(life.context, document())
 
 
+def test_an_instant_in_the_document_that_has_passed_means_at_once(store: Store) -> None:
+    life = life_in(store)
+    text = DOCUMENT.replace(
+        "[schedules.report-7]", "[schedules.report-7]\neffective_from = 2026-01-12T00:00:00Z"
+    )
+    apply_document(life.context, document(text))
+    life.until("2026-01-13T12:00:00Z")
+    changed = text.replace('report = "sales"', 'report = "all"')
+    assert outcomes(apply_document(life.context, document(changed)))[ID] == "edited"
+    assert life.versions()[0]["effective_from"] == "2026-01-13T12:00:01Z"
+
+
+def test_a_new_schedule_of_a_document_takes_over_at_once(store: Store) -> None:
+    life = life_in(store)
+    text = DOCUMENT.replace("[schedules.once]", "[schedules.once]\neffective_from = 2026-01-12T00:00:00Z")
+    with pytest.raises(InvalidRequest, match="give starts_at instead"):
+        apply_document(life.context, document(text))
+
+
 def test_a_boundary_in_the_document_counts_only_where_something_changes(store: Store) -> None:
     life = life_in(store)
     anew = document(DOCUMENT.replace("[schedules.report-7]", '[schedules.report-7]\nboundary = "now"'))

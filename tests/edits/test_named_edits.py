@@ -103,7 +103,10 @@ def test_an_edit_while_a_year_is_owed_leaves_the_year_to_the_version_before(
     life = Life(store, start="2025-01-01T00:00:00Z", **rule("0 9 * * *", LONDON), overdue={"policy": policy})
     life.world.clock.set(instant("2026-01-01T10:00:00Z"))
     edited = life.edit(timezone=NEW_YORK)
-    assert edited["pending"] == {"version": 2, "effective_from": "2026-01-01T10:00:01Z"}
+    pending = edited["pending"]
+    assert isinstance(pending, dict)
+    assert (pending["version"], pending["effective_from"]) == (2, "2026-01-01T10:00:01Z")
+    assert pending["timezone"] == NEW_YORK
     life.until("2026-01-03T00:00:00Z")
     days = {str(run["period_key"]) for run in life.runs()}
     assert len(days) == len(life.runs())
@@ -131,9 +134,21 @@ def test_one_version_waits_at_a_time_unless_it_is_replaced(store: Store) -> None
 def test_a_pending_version_that_was_replaced_in_time_never_governs(store: Store) -> None:
     life = Life(store, start="2026-01-01T12:00:00Z", **rule("0 9 * * *", LONDON))
     life.edit(timezone=NEW_YORK, effective_from="2026-02-01T00:00:00Z")
-    life.until("2026-01-10T12:00:00Z").edit(params={"x": 1}, timezone=LONDON, replaces_pending=True)
+    life.until("2026-01-10T12:00:00Z").edit(
+        params={"x": 1}, timezone=LONDON, replaces_pending=True, at_once=True
+    )
     life.until("2026-02-03T00:00:00Z")
     assert [run["version"] for run in life.runs()] == [1] * 9 + [3] * 23
+
+
+def test_a_version_that_replaces_one_that_waits_waits_as_long(store: Store) -> None:
+    life = Life(store, start="2026-01-01T12:00:00Z", **rule("0 9 * * *", LONDON))
+    life.edit(timezone=NEW_YORK, effective_from="2026-02-01T00:00:00Z")
+    life.until("2026-01-10T12:00:00Z").edit(params={"x": 1}, replaces_pending=True)
+    [third, *_] = life.versions()
+    assert (third["effective_from"], third["timezone"]) == ("2026-02-01T00:00:00Z", NEW_YORK)
+    life.until("2026-02-03T00:00:00Z")
+    assert [run["version"] for run in life.runs()] == [1] * 30 + [3] * 2
 
 
 def test_now_begins_a_fresh_series_of_keys_and_planned_days_still_suppress(store: Store) -> None:
@@ -167,7 +182,7 @@ def test_a_skipped_tuesday_stays_skipped_through_an_edit(store: Store) -> None:
     [skip] = life.skips("period_used")
     assert (skip["from"], skip["note"]) == (
         "2026-01-13T14:00:00Z",
-        "day:2026-01-13 is used by run report-7.1.20260113T090000Z",
+        "day:2026-01-13 is used by run report-7.1.20260113T090000Z, which was skipped on request",
     )
 
 

@@ -296,3 +296,34 @@ def test_a_dry_run_of_a_resumption_tells_what_it_then_does(store: Store, *, appl
     reasons = {entry["reason"] for entry in entries_of(told, "skipped")}
     skipped = [entry["reason"] for entry in life.entries() if entry.get("state") != "succeeded"]
     assert reasons == set(skipped) == ({"superseded"} if apply_overdue else {"paused"})
+
+
+def test_a_skipped_occurrence_is_restored_by_moving_it(store: Store) -> None:
+    life = life_in(store)
+    skip_occurrence(life.context, ID, scheduled_at="2026-01-12T09:00")
+    skip_occurrence(life.context, ID, scheduled_at="2026-01-13T09:00")
+    move_occurrence(life.context, ID, scheduled_at="2026-01-12T09:00", to="2026-01-12T09:00")
+    life.until("2026-01-13T12:00:00Z")
+    move_occurrence(life.context, ID, scheduled_at="2026-01-13T09:00", to="2026-01-13T15:00")
+    life.until("2026-01-14T12:00:00Z")
+    assert [(str(run["due_at"])[8:13], run["state"], run["reason"]) for run in life.runs()] == [
+        ("11T09", "succeeded", None),
+        ("12T09", "succeeded", None),
+        ("13T15", "succeeded", None),
+        ("14T09", "succeeded", None),
+    ]
+
+
+def test_what_is_not_named_is_refused_with_the_next_one_that_is(store: Store) -> None:
+    with pytest.raises(NotFound, match=r"next one after it is at 2026-01-14T09:00:00Z \(2026-01-14T09:00"):
+        skip_occurrence(life_in(store).context, ID, scheduled_at="2026-01-13T10:00")
+
+
+def test_upcoming_tells_a_cancelled_day_and_the_next_due_is_that_of_a_planned_run(store: Store) -> None:
+    life = life_in(store)
+    life.plan("2026-01-12T09:00:00Z")
+    life.world.app.cancel_run("report-7.1.20260111T090000Z")
+    move_occurrence(life.context, ID, scheduled_at="2026-01-13T09:00", to="2026-01-10T18:00")
+    assert [entry["reason"] for entry in entries_of(life.world.app.upcoming(ID), "skipped")] == ["cancelled"]
+    assert life.world.app.get_schedule(ID)["next_due"] == "2026-01-10T18:00:00Z"
+    assert life.world.app.list_schedules()[0]["next_due"] == "2026-01-10T18:00:00Z"

@@ -9,6 +9,7 @@ from rota.domain.errors import Conflict, InvalidRequest
 from rota.service.backfill import backfill
 from rota.service.context import Actor
 from rota.service.idempotency import KeyReused
+from rota.service.planning import skip_occurrence
 from rota.service.requested import replay_run, request_run
 from rota.store.port import Store
 from tests.edits.lives import ID, Life, rule
@@ -164,6 +165,15 @@ def test_a_replay_is_a_new_run_linked_to_the_first_with_its_version(store: Store
     _, again = replay_run(life.context, f"{first}.r1", actor=WHY)
     assert (again["run_id"], again["replay_of"]) == (f"{first}.r2", first)
     assert again["period_key"] == "replay:2:day:2026-01-11"
+
+
+def test_an_occurrence_skipped_ahead_of_its_time_is_not_replayed_before_it(store: Store) -> None:
+    life = life_in(store)
+    skipped = skip_occurrence(life.context, ID, scheduled_at="2026-01-13T09:00")
+    with pytest.raises(Conflict, match="its time has not come; move the occurrence"):
+        replay_run(life.context, str(skipped["run_id"]), actor=WHY)
+    life.until("2026-01-13T12:00:00Z")
+    assert replay_run(life.context, str(skipped["run_id"]), actor=WHY)[0]
 
 
 def test_a_replay_needs_a_reason_and_is_one_for_each_key(store: Store) -> None:

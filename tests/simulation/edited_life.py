@@ -26,7 +26,7 @@ from rota.service.schedules import resume_schedule
 from rota.store.port import AdmissionOutcome, ChangeOutcome, Fence, PlannedDue, RunFilter, ScheduleChange
 from rota.testing.clock import ManualClock
 from tests.simulation.ledger import read_ledger
-from tests.simulation.life import HOUR, SECOND, Action, Life
+from tests.simulation.life import HOUR, SECOND, Action, Life, name_of
 from tests.simulation.witness import Witness
 
 STEADY = "steady"
@@ -104,7 +104,7 @@ class EditedLife(Life):
             self.plan: 3,
             self.skip: 2,
             self.move: 2,
-            self.fill_back: 1,
+            self.fill_back: 2,
             self.run_now: 1,
             self.replay: 1,
             self.decide: 1,
@@ -154,7 +154,7 @@ class EditedLife(Life):
 
     def plan(self) -> bool:
         id_ = self.some_schedule()
-        until = self._in_hours(1, 70)
+        until = self._in_hours(1, self.random.choice([20, 70, 240]))
         return self.asks(lambda: plan_occurrences(self.context, id_, until=format_instant(until)))
 
     def skip(self) -> bool:
@@ -167,7 +167,7 @@ class EditedLife(Life):
         )
 
     def fill_back(self) -> bool:
-        id_ = self.some_schedule()
+        id_ = self.random.choice(self.schedules)
         hours = sorted(self.random.sample(range(70), 2))
         until, from_ = (format_instant(self._in_hours(-number, -number)) for number in hours)
         return self.asks(lambda: backfill(self.context, id_, from_=from_, until=until))
@@ -213,10 +213,19 @@ class EditedLife(Life):
     def race(self) -> None:
         """A decision, something that is done to the schedules, and the commit of that decision."""
         self.decide()
-        changes = [self.edit, self.edit, self.pause, self.resume, self.plan, self.skip, self.move, self.end]
-        change = self.random.choice(changes)
+        changes = [
+            self.edit,
+            self.pause,
+            self.resume,
+            self.plan,
+            self.skip,
+            self.move,
+            self.cancel,
+            self.dispatch,
+        ]
+        change: Callable[[], object] = self.random.choice(changes)
         change()
-        self.look(change.__name__)
+        self.look(name_of(change))
         self.commit()
 
     def draft(self) -> bool:

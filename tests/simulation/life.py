@@ -90,11 +90,11 @@ class Life:
 
     def live(self) -> None:
         actions = self.actions()
-        self.possible = {_name(action) for action in actions}
+        self.possible = {name_of(action) for action in actions}
         for action in self.random.choices(list(actions), list(actions.values()), k=self.events):
             if action() is not False:
-                self.happened[_name(action)] += 1
-            self.look(_name(action))
+                self.happened[name_of(action)] += 1
+            self.look(name_of(action))
 
     def look(self, event: str) -> None:
         """Called after each event: for those who judge a life while it lasts."""
@@ -271,7 +271,7 @@ class Life:
         return True
 
 
-def _name(action: Action) -> str:
+def name_of(action: Action) -> str:
     name = getattr(action, "__name__", None)
     assert isinstance(name, str)
     return name

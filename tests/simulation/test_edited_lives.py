@@ -81,6 +81,7 @@ def check_ledgers(life: EditedLife) -> None:
         if ledger.record.schedule.status is ScheduleStatus.ENDED:
             assert id_ in life.ended_at
             assert cursor is None
+            assert {run.state for run in ledger.runs.values()} <= SETTLED
         else:
             assert cursor is not None
             assert cursor > life.true_now, "nothing is owed"

@@ -18,6 +18,7 @@ from rota.domain.cadence import Cadence, Occurrence
 from rota.domain.identity import RunId, ScheduleId, run_id_of
 from rota.domain.key_uses import KeyProbe, KeyUse, key_of, probe_of
 from rota.domain.overdue import OverduePolicy, judge_overdue
+from rota.domain.period import period_key
 from rota.domain.run import Origin, Run, RunChange, RunState
 from rota.domain.schedule import Cursor, Schedule, ScheduleStatus, Suspension, Version, next_named
 
@@ -190,8 +191,12 @@ def nothing_owed(due: DueSchedule) -> Admission:
 
 
 def used_note(version: Version, occurrence: Occurrence, use: KeyUse) -> str:
-    """Why an occurrence was suppressed."""
-    return f"{key_of(version, occurrence)} is used by run {use.run_id}"
+    """Why an occurrence was suppressed. The period is told by its name, in whichever series its run's key is."""
+    became = {
+        RunState.CANCELLED: ", which was cancelled",
+        RunState.SKIPPED: ", which was skipped on request",
+    }.get(use.state, "")
+    return f"{period_key(version.period, occurrence)} is used by run {use.run_id}{became}"
 
 
 def run_of(

@@ -17,14 +17,14 @@ from rota.domain.definition import (
     parse_labels,
 )
 from rota.domain.durations import parse_duration
-from rota.domain.errors import InvalidExpression
+from rota.domain.errors import FieldError, InvalidExpression, InvalidRequest
 from rota.domain.instants import format_instant, parse_instant
 from rota.domain.json_text import JsonText, load_json
 from rota.domain.recurrence import Every
 from rota.domain.schedule import Boundary, Definition
 
 BOUNDARIES = ("keep_period", "now", "effective_from")
-CONTROL_FIELDS = frozenset({"boundary", "effective_from", "replaces_pending", "reason"})
+CONTROL_FIELDS = frozenset({"boundary", "effective_from", "at_once", "replaces_pending", "reason"})
 OVERDUE_FIELDS = frozenset({"policy", "max_age", "grace", "deadline"})
 FIXED_FIELDS = frozenset({"id", "job"})
 AS_THEY_ARE: Mapping[str, object] = {}
@@ -45,6 +45,8 @@ class Edit:
     effective_from: datetime | None
     """None: at once."""
     replaces_pending: bool
+    at_once: bool = False
+    """Also where it replaces a version that was to wait: else it waits as long as that one."""
     is_whole: bool = False
     """The patch is not one, but all that the schedule is to be."""
 
@@ -64,16 +66,18 @@ def parse_edit(body: Mapping[str, object]) -> Edit:
         errors.refuse_unknown(overdue, OVERDUE_FIELDS, prefix="overdue.")
     effective_from = _effective_from(errors, body)
     boundary = _boundary(errors, body, has_instant=effective_from is not None)
-    replaces = body.get("replaces_pending", False)
-    if not isinstance(replaces, bool):
-        errors.add("replaces_pending", "Give true or false.")
+    replaces = _flag(errors, body, "replaces_pending")
+    at_once = _flag(errors, body, "at_once")
+    if at_once and effective_from is not None:
+        errors.add("at_once", "at_once and effective_from exclude each other; leave one of them out.")
     errors.raise_if_any()
     return Edit(
         patch={name: value for name, value in body.items() if name in DEFINITION_FIELDS},
         labels=body.get("labels", AS_THEY_ARE),
         boundary=boundary,
         effective_from=effective_from,
-        replaces_pending=bool(replaces),
+        replaces_pending=replaces,
+        at_once=at_once,
     )
 
 
@@ -87,6 +91,15 @@ def merged_definition(edit: Edit, latest: Definition, *, default_anchor: datetim
             or (name == "overdue" and isinstance(value, Mapping) and "policy" in value)
         )
         merged[name] = value if is_whole else merge_patch(merged.get(name), value)
+    overdue = edit.patch.get("overdue")
+    if (
+        latest.overdue is None
+        and not edit.is_whole
+        and isinstance(overdue, Mapping)
+        and "policy" not in overdue
+    ):
+        message = "This schedule follows its job's policy, which is shown resolved; name a policy of its own."
+        raise InvalidRequest(FieldError("overdue.policy", message))
     given = {name: value for name, value in merged.items() if value is not None}
     if "recurrence" in edit.patch:
         given["recurrence"] = _with_kept_anchor(edit.patch["recurrence"], latest)
@@ -129,6 +142,13 @@ def _with_kept_anchor(recurrence: object, latest: Definition) -> object:
     except InvalidExpression:
         return recurrence
     return {**recurrence, "anchor": format_instant(base.anchor)} if is_same else recurrence
+
+
+def _flag(errors: FieldErrors, body: Mapping[str, object], name: str) -> bool:
+    given = body.get(name, False)
+    if not isinstance(given, bool):
+        errors.add(name, "Give true or false.")
+    return given is True
 
 
 def _effective_from(errors: FieldErrors, body: Mapping[str, object]) -> datetime | None:

@@ -67,10 +67,10 @@ class TooLarge(RotaError):
 
 
 class NotFound(RotaError):
-    """There is no such thing; `what` is its noun and `id` what was asked for."""
+    """There is no such thing; `what` is its noun, `id` what was asked for, and `hint` a sentence that helps on."""
 
-    def __init__(self, what: str, id_: str) -> None:
-        super().__init__(f"There is no {what} {id_!r}.")
+    def __init__(self, what: str, id_: str, *, hint: str | None = None) -> None:
+        super().__init__(f"There is no {what} {id_!r}." + (f" {hint}" if hint else ""))
         self.what = what
         self.id = id_
 

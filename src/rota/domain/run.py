@@ -38,6 +38,7 @@ class RunEvent(StrEnum):
     FELL_DUE_WHILE_PAUSED = "fell_due_while_paused"
     RELEASED = "released"
     DROPPED = "dropped"
+    RESTORED = "restored"
     ATTEMPT_OPENED = "attempt_opened"
     RETRY_SCHEDULED = "retry_scheduled"
     SUCCEEDED = "succeeded"
@@ -52,6 +53,8 @@ TRANSITIONS: dict[tuple[RunState, RunEvent], RunState] = {
     (RunState.PLANNED, RunEvent.FELL_DUE_WHILE_PAUSED): RunState.HELD,
     (RunState.PLANNED, RunEvent.DROPPED): RunState.SKIPPED,
     (RunState.PLANNED, RunEvent.CANCELLED): RunState.CANCELLED,
+    # Only what was skipped on request, and on request again: see `rota.service.planning.move_occurrence`.
+    (RunState.SKIPPED, RunEvent.RESTORED): RunState.PLANNED,
     (RunState.HELD, RunEvent.RELEASED): RunState.QUEUED,
     (RunState.HELD, RunEvent.DROPPED): RunState.SKIPPED,
     (RunState.HELD, RunEvent.CANCELLED): RunState.CANCELLED,

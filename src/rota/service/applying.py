@@ -79,22 +79,28 @@ def _plan(context: Context, entry: Entry) -> Wire:
     try:
         record = get_schedule(context, entry.schedule_id)
     except NotFound:
-        if entry.is_ended:
-            return _outcome(entry, "unchanged")
-        _edit_of(entry)  # Its members are judged, though a new schedule follows no version.
-        record, new = plan_creation(context, entry.body, actor=entry.actor, now=now)
-        version = new.first.version
-        reign = Reign(version=version, cadence=context.cadences.of_version(version))
-        seen = forecast(
-            context,
-            record.schedule,
-            [reign],
-            after=now,
-            cursor=record.schedule.cursor.scheduled_at,
-            count=NEXT_SHOWN,
-        )
-        return {**_outcome(entry, "created"), "version": 1, "next": seen.next, "skipped": seen.skipped}
+        return _plan_new(context, entry, now=now)
     return _plan_existing(context, entry, record, now=now)
+
+
+def _plan_new(context: Context, entry: Entry, *, now: datetime) -> Wire:
+    if entry.is_ended:
+        return {**_outcome(entry, "unchanged"), "note": "there is no such schedule"}
+    if _edit_of(entry).effective_from is not None:
+        message = "There is no such schedule yet, and a new one takes over at once; give starts_at instead."
+        raise InvalidRequest(FieldError("effective_from", message))
+    record, new = plan_creation(context, entry.body, actor=entry.actor, now=now)
+    version = new.first.version
+    reign = Reign(version=version, cadence=context.cadences.of_version(version))
+    seen = forecast(
+        context,
+        record.schedule,
+        [reign],
+        after=now,
+        cursor=record.schedule.cursor.scheduled_at,
+        count=NEXT_SHOWN,
+    )
+    return {**_outcome(entry, "created"), "version": 1, "next": seen.next, "skipped": seen.skipped}
 
 
 def _plan_existing(context: Context, entry: Entry, record: ScheduleRecord, *, now: datetime) -> Wire:

@@ -103,6 +103,8 @@ def told(context: Context, record: ScheduleRecord, planned: PlannedEdit | None, 
         "is_pending": activation is None,
         "replaces": None if record.pending is None else record.pending.number,
         "changed": planned.changed,
+        "changes_version": record.latest.number,
+        "period": resolved.version.period,
     }
 
 
@@ -115,7 +117,7 @@ def dry_run_pause(context: Context, schedule_id: str, *, actor: Actor = NOBODY) 
     body = _body(
         record, "pause", kept=_ahead(context, record, now=now), carried=[], owed=Owed(), seen=Forecast()
     )
-    withheld = [{**entry, "reason": "paused"} for entry in seen.next]
+    withheld = [{**entry, "reason": "paused"} for entry in seen.next if entry["state"] == "named"]
     return {**body, "changed": _status_changed(record, change), "skipped": withheld}
 
 
@@ -253,6 +255,8 @@ def _body(
         "is_pending": False,
         "replaces": None,
         "changed": {},
+        "changes_version": record.schedule.latest_version,
+        "period": record.latest.period,
         "kept": [
             *({**expected_run_to_wire(run), "note": "owed: it is admitted at once"} for run in owed.runs),
             *(expected_run_to_wire(run) for run in kept),

@@ -249,14 +249,17 @@ def _boundary_of(
         return boundary_by_new_rules(record, cadence, now=now)
     decided = last_decided(owner, cadence, cursor=cursor, after=now)
     earliest = next_whole_second(max(now, owner.effective_from, decided or now))
-    if edit.effective_from is None:
-        return earliest
-    if edit.effective_from < earliest:
+    asked = edit.effective_from
+    if asked is None and record.pending is not None and not edit.at_once and edit.boundary != "now":
+        return max(earliest, record.pending.effective_from)
+    if asked is not None and asked < earliest and not edit.is_whole:
         message = (
-            f"The new version can take over at {format_instant(earliest)} or later; give such an instant."
+            f"The new version can take over at {format_instant(earliest)} or later; give such an instant, or leave "
+            "it out to take over at once."
         )
         raise InvalidRequest(FieldError("effective_from", message))
-    return edit.effective_from
+    # What describes a schedule as it is to be stays true when its instant has passed.
+    return earliest if asked is None else max(earliest, asked)
 
 
 def _cursor_before(record: ScheduleRecord, before: Version, cadence: Cadence | None) -> Cursor:

@@ -105,6 +105,7 @@ def forecast(
     entries = _entries_of(ahead, seen.carried, after=after)
     named = _named(reigns, after=after if cursor is None else max(after, cursor - timedelta(seconds=1)))
     unplanned = 0
+    cancelled: list[Wire] = []
     last: datetime | None = None
     for version, occurrence, use in _with_uses(context, named, schedule_id, expected):
         if unplanned == count:
@@ -116,10 +117,12 @@ def forecast(
             unplanned += 1
         elif use.run_id != probe_of(version, occurrence).run_id:
             seen.suppressed.append({**wire, "note": used_note(version, occurrence, use)})
+        elif use.state is RunState.CANCELLED:
+            cancelled.append({**wire, "state": use.state.value, "run_id": use.run_id, "reason": "cancelled"})
     entries.sort(key=lambda entry: entry[:2])
     seen.next = [wire for _, _, wire in entries[:count]]
     until = max(filter(None, [last, *(due for due, _, _ in entries[:count])]), default=after)
-    seen.skipped = _skipped(ahead, reigns, after=after, until=until)
+    seen.skipped = [*cancelled, *_skipped(ahead, reigns, after=after, until=until)]
     return seen
 
 

@@ -11,10 +11,10 @@ from rota.domain.admission import RUNS_PER_ADMISSION_MAX, run_of, used_note
 from rota.domain.cadence import Occurrence
 from rota.domain.errors import Conflict, FieldError, InvalidRequest, NotFound
 from rota.domain.identity import run_id_of
-from rota.domain.instants import format_instant
+from rota.domain.instants import format_instant, format_local
 from rota.domain.key_uses import PERIOD_REACH, KeyUse, probe_at, probe_of
 from rota.domain.planned import dropped
-from rota.domain.run import Run, RunChange, RunState
+from rota.domain.run import SETTLED, Run, RunChange, RunEvent, RunState, next_state
 from rota.domain.schedule import ScheduleStatus, Version, next_named
 from rota.service.changes import change_of, change_schedule, commit, event_of, get_schedule
 from rota.service.context import NOBODY, Actor, Context
@@ -107,6 +107,8 @@ def move_occurrence(
 ) -> Wire:
     """That one occurrence falls due at another time ("this Tuesday at 11:00"): it keeps its identity and its period.
 
+    One that was skipped on request is restored by it; moved to its own time it is as it was.
+
     Both are instants, or local times in the schedule's zone. Raises `NotFound`, `InvalidRequest`
     (`to`), and `Conflict` for what is past planning.
     """
@@ -114,11 +116,13 @@ def move_occurrence(
     def plan(record: ScheduleRecord, now: datetime) -> ScheduleChange | None:
         instant = parse_moment(context, record.version, scheduled_at, field="scheduled_at")
         run = _existing(context, record, instant)
-        if run is not None and run.state is not RunState.PLANNED:
+        is_skipped = run is not None and run.state is RunState.SKIPPED and run.reason == "on_request"
+        if run is not None and run.state is not RunState.PLANNED and not is_skipped:
             raise Conflict(_past_planning(run, "moved"))
+        _check_plannable(record)
         made = run or _planned_run(context, record, instant, now=now)
         due_at = parse_later_moment(context, record.version, to, field="to", now=now)
-        if run is not None and run.due_at == due_at:
+        if run is not None and run.due_at == due_at and not is_skipped:
             return None
         change = replace(
             change_of(record.schedule, at=now),
@@ -134,7 +138,10 @@ def move_occurrence(
         moved = replace(made, due_at=due_at)
         if run is None:
             return _with_run(change, moved)
-        return replace(change, run_changes=(RunChange(expected_state=RunState.PLANNED, run=moved),))
+        if is_skipped:
+            state = next_state(run.state, RunEvent.RESTORED)
+            moved = replace(moved, state=state, reason=None, finished_at=None)
+        return replace(change, run_changes=(RunChange(expected_state=run.state, run=moved),))
 
     return _shown(context, change_schedule(context, schedule_id, plan), scheduled_at)
 
@@ -242,7 +249,13 @@ def _named_at(context: Context, record: ScheduleRecord, scheduled_at: datetime) 
         occurrence = next_named(reign.version, reign.cadence, scheduled_at - _SECOND)
         if occurrence is not None and occurrence.scheduled_at == scheduled_at:
             return reign, occurrence
-    raise NotFound("occurrence", format_instant(scheduled_at))
+    [first, *_] = reigns_of(context, record)
+    following = next_named(first.version, first.cadence, scheduled_at)
+    hint = "The schedule names none after it."
+    if following is not None:
+        instant, local = format_instant(following.scheduled_at), format_local(following.local)
+        hint = f"The next one after it is at {instant} ({local} in {first.version.definition.timezone})."
+    raise NotFound("occurrence", format_instant(scheduled_at), hint=hint)
 
 
 def _with_run(change: ScheduleChange, run: Run) -> ScheduleChange:
@@ -260,7 +273,12 @@ def _shown(context: Context, record: ScheduleRecord, scheduled_at: str) -> Wire:
 
 
 def _past_planning(run: Run, done: str) -> str:
-    hint = "resume the schedule first" if run.state is RunState.HELD else "cancel or replay the run"
+    if run.state is RunState.HELD:
+        hint = "resume the schedule first"
+    elif run.state in SETTLED:
+        hint = "replay the run"
+    else:
+        hint = "cancel the run"
     return f"The occurrence is {run.state} (run {run.run_id}) and can no longer be {done}; {hint}."
 
 

@@ -20,8 +20,11 @@ from rota.store.port import ScheduleRecord
 Wire = dict[str, object]
 
 
-def schedule_to_wire(record: ScheduleRecord, job: Job) -> Wire:
-    """Defaults are shown resolved; `asked` says what was asked where it was not given outright."""
+def schedule_to_wire(record: ScheduleRecord, job: Job, *, next_due: datetime | None = None) -> Wire:
+    """Defaults are shown resolved; `asked` says what was asked where it was not given outright.
+
+    `next_due` is when a planned run falls due before the next occurrence that the version names, if one does.
+    """
     schedule, version = record.schedule, record.version
     definition = version.definition
     asked = definition_to_wire(definition)
@@ -40,13 +43,9 @@ def schedule_to_wire(record: ScheduleRecord, job: Job) -> Wire:
         "status": schedule.status.value,
         "status_reason": schedule.status_reason,
         "suspensions": [_suspension_to_wire(suspension) for suspension in record.suspensions],
-        "next_due": optional_instant(schedule.cursor.scheduled_at),
-        "pending": None
-        if record.pending is None
-        else {
-            "version": record.pending.number,
-            "effective_from": format_instant(record.pending.effective_from),
-        },
+        "next_due": optional_instant(next_due or schedule.cursor.scheduled_at),
+        "effective_from": format_instant(version.effective_from),
+        "pending": None if record.pending is None else version_to_wire(record.pending, job),
         "created_at": format_instant(schedule.created_at),
         "updated_at": format_instant(schedule.updated_at),
         "tzdata": version.tzdata,
@@ -71,6 +70,7 @@ MEMBER_ORDER: Mapping[str, tuple[str, ...]] = {
             "status_reason",
             "suspensions",
             "next_due",
+            "effective_from",
             "pending",
             "created_at",
             "updated_at",

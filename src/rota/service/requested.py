@@ -137,6 +137,10 @@ def _replay_of(context: Context, run_id: str, *, now: datetime) -> Run:
     run = get_run(context, run_id).run
     if run.state not in SETTLED:
         raise Conflict(f"Run {run_id!r} is {run.state}; only one that has ended can be replayed.")
+    if run.state is RunState.SKIPPED and run.due_at > now:
+        raise Conflict(
+            f"Run {run_id!r} is skipped, and its time has not come; move the occurrence to when it is to run."
+        )
     first_id = replayed_run_id(run.run_id) if run.origin == "replay" else None
     first = run if first_id is None else get_run(context, first_id).run
     number = next(

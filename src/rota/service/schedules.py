@@ -6,6 +6,8 @@ from datetime import datetime
 from rota.domain.errors import Conflict, NotFound, RotaError, TooLarge
 from rota.domain.identity import ScheduleId
 from rota.domain.job import Job
+from rota.domain.key_uses import LATEST
+from rota.domain.run import RunState
 from rota.domain.schedule import Definition, ScheduleStatus, Suspension, last_decided
 from rota.service.changes import change_of, change_schedule, event_of, get_schedule
 from rota.service.context import NOBODY, Actor, Context
@@ -24,7 +26,10 @@ def list_schedules(
 ) -> list[dict[str, object]]:
     records = context.store.list_schedules(filter_, after=after, limit=limit)
     jobs = {name: _job(context, name) for name in {record.schedule.job for record in records}}
-    return [schedule_to_wire(record, jobs[record.schedule.job]) for record in records]
+    return [
+        schedule_to_wire(record, jobs[record.schedule.job], next_due=_planned_before(context, record))
+        for record in records
+    ]
 
 
 def list_history(context: Context, schedule_id: str, *, limit: int) -> list[Wire]:
@@ -193,7 +198,19 @@ def _job(context: Context, name: str) -> Job:
 
 def record_to_wire(context: Context, record: ScheduleRecord) -> Wire:
     """The schedule with its job's defaults resolved."""
-    return schedule_to_wire(record, _job(context, record.schedule.job))
+    job = _job(context, record.schedule.job)
+    return schedule_to_wire(record, job, next_due=_planned_before(context, record))
+
+
+def _planned_before(context: Context, record: ScheduleRecord) -> datetime | None:
+    """When a planned run falls due before the instant of the cursor; most schedules have none and are not asked."""
+    schedule = record.schedule
+    if schedule.careful_until is None:
+        return None
+    ahead = context.store.list_ahead(schedule.schedule_id, from_=LATEST, limit=1)
+    instant = schedule.cursor.scheduled_at
+    soonest = [run.due_at for run in ahead if run.state is RunState.PLANNED]
+    return next((due for due in soonest if instant is None or due < instant), None)
 
 
 def check_params_size(context: Context, record: ScheduleRecord, definition: Definition) -> None:
