@@ -48,18 +48,19 @@ A daily report at nine in New York is moved to London, where it is ten already:
 
 | section | what is in it |
 |---|---|
-| kept | What exists already (planned, moved, held) or is owed. It stays with its version, whatever the edit says. |
+| kept | What exists already (planned, moved, held) or is owed. It stays with its version. |
 | carried | What the old rule still runs: the new one names that period before it takes over, so nobody else would. |
 | suppressed | What the new rule does not run: a run uses that period already, so it would have two. |
 | skipped | What does not run for another reason: on request, paused, late by its policy, in a gap of the clocks. |
 | next | What falls due first; of a version that takes over later also what comes first then. |
 
-An empty section is named in a sentence. A section shows ten entries, `--json` has all of them. The same diff is told by
-`rota schedules pause --dry-run` and `resume --dry-run`, by `rota apply` for each schedule that it edits, and by
-`rota tz apply --dry-run`. The edit itself tells it in short.
+What both versions name at the same instant is told as kept alone. An empty section is named in a sentence. A section
+shows ten entries, `--json` has all of them. The same diff is told by `rota schedules pause --dry-run` and `resume
+--dry-run`, by `rota apply` for each schedule that it edits, and by `rota tz apply --dry-run`. The edit itself tells it
+in short. Rows are in the order in which they fall due.
 
-Moments (`--until`, `--to`, `--from`, and which occurrence to skip or move) are instants, or local times in the zone of
-the version that governs. Of a local time that occurs twice the first is meant.
+Moments (`--until`, `--to`, `--from`, `--effective-from`, and which occurrence to skip or move) are instants, or local
+times in the zone of the version that governs. Of a local time that occurs twice the first is meant.
 
 ## A document of schedules
 
@@ -82,7 +83,7 @@ labels = { customer = "acme" }
 job = "sales_report"
 timezone = "Europe/Paris"
 recurrence = { at = 2026-02-01T09:00:00 }
-boundary = "now"                      # of an edit; effective_from and replaces_pending likewise
+boundary = "now"                      # of an edit; effective_from, at_once and replaces_pending likewise
 
 [schedules.old]
 ended = true
@@ -106,7 +107,7 @@ says what kind of thing it was:
 | 1 | It failed: the database cannot be used, the port is taken, `rota doctor` found something that does not work. |
 | 2 | The command or a value in it is wrong. |
 | 3 | There is no such schedule, occurrence, run or job. |
-| 4 | It contradicts what is stored: the id is taken, the schedule has ended, the version is not the expected one. |
+| 4 | It contradicts what is stored: the id is taken, it has ended, the version or the zone's rules differ. |
 | 5 | `rota tz check` found zones whose rules differ; `rota tz apply` left some alone, since the rules here are older. |
 | 130 | It was ended by Ctrl-C. |
 | 141 | Whoever read its output has gone (`rota runs list --all \\| head`). |

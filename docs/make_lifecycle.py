@@ -23,6 +23,7 @@ BECAUSE = {
     RunEvent.FELL_DUE_WHILE_PAUSED: "its instant came while the schedule was paused or in error",
     RunEvent.RELEASED: "the schedule was resumed, and the run is to follow",
     RunEvent.DROPPED: "skipped on request, or automatically (`paused`, `error`, `expired`, `superseded`, `ended`)",
+    RunEvent.RESTORED: "it was skipped on request, and its occurrence was moved: to its own time, or another one",
     RunEvent.ATTEMPT_OPENED: "a worker took its delivery",
     RunEvent.RETRY_SCHEDULED: "the attempt failed, timed out, was lost or given back, and another one is left",
     RunEvent.SUCCEEDED: "the attempt succeeded",

@@ -104,6 +104,13 @@ def test_moving_a_daily_report_to_another_zone_neither_doubles_nor_loses_a_day(
     ]
 
 
+def test_what_replaces_a_version_that_waits_takes_over_when_that_was_to_or_at_once(app: Rota) -> None:
+    app.edit("report-7", timezone="Europe/London", effective_from="2026-01-17T00:00:00Z")
+    for at_once, instant in ((False, "2026-01-17T00:00:00Z"), (True, "2026-01-14T10:00:02Z")):
+        told = app.edit("report-7", timezone="UTC", replaces_pending=True, at_once=at_once, dry_run=True)
+        assert told["effective_from"] == instant
+
+
 def test_an_edit_may_begin_a_fresh_series_of_periods(app: Rota) -> None:
     foretold = app.edit("report-7", timezone="Europe/London", boundary="now", dry_run=True)
     assert (foretold["boundary"], instants(foretold, "carried")) == ("now", [])

@@ -32,6 +32,7 @@ from tests.doctored_zones import doctored_zones
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 EDITING = ROOT / "docs/guides/editing.md"
+OPERATING = ROOT / "docs/guides/operating.md"
 GUIDES = [ROOT / "docs/guides/handlers.md", ROOT / "docs/guides/testing.md", EDITING]
 BENEATH = {"build_dispatcher", "build_worker", "context"}
 """Of an application, what tests and the command line use; users need none of it."""
@@ -245,7 +246,36 @@ def test_the_commands_of_the_editing_guide_answer_as_it_shows(
             assert TZDATA.sub("RELEASE", answers) == TZDATA.sub("RELEASE", block)
 
 
+def test_a_version_that_nothing_is_left_before_is_shown_at_once_as_the_guide_says() -> None:
+    with life_of_the_guide() as world:
+        world.pass_time(timedelta(hours=6))
+        shown = world.app.edit("report-7", params={"x": 1}, effective_from="2026-01-14T23:00:00Z")
+        assert (shown["version"], shown["effective_from"], shown["pending"]) == (
+            2,
+            "2026-01-14T23:00:00Z",
+            None,
+        )
+        assert world.app.run_now("report-7")["version"] == 1
+        world.app.edit("report-7", params={"x": 2})
+        assert world.app.versions("report-7")[0]["effective_from"] == "2026-01-14T23:00:01Z"
+
+
 # --- the guide to operating ---
+
+
+@pytest.mark.slow
+def test_an_update_of_the_tz_data_is_rehearsed_on_a_copy_as_the_guide_says(tmp_path: Path) -> None:
+    context = open_context(Settings(database=str(tmp_path / "copy.db"), partitions=4))
+    with World(store=context.store) as world:
+        world.app.create_schedule(
+            id="report-7", job="echo", timezone="Europe/Paris", recurrence={"cron": "0 9 * * *"}
+        )
+    [block] = re.findall(r"^```\n(mkdir newer.*?)^```$", OPERATING.read_text(), re.MULTILINE | re.DOTALL)
+    script = block.replace(".venv/", f"{sys.prefix}/")
+    done = subprocess.run(["sh", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.search(r"Europe/Paris +\S+ +2099a +1 +1", done.stdout)
+    assert "1 with a new version" in done.stdout
 
 
 def test_an_edit_mends_a_schedule_in_error(tmp_path: Path) -> None:

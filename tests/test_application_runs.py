@@ -227,7 +227,7 @@ def test_a_run_is_asked_for_also_in_a_pause(world: World, app: Rota) -> None:
     app.create_schedule(id="report-7", job="echo", timezone="UTC", recurrence=DAILY, params={"n": 1})
     app.pause("report-7")
     run = app.run_now("report-7", idempotency_key="order-1", actor="ops", reason="the customer waits")
-    assert (run["origin"], run["state"], run["scheduled_at"]) == ("manual", "queued", "2026-01-10T08:00:00Z")
+    assert (run["origin"], run["state"], run["scheduled_at"]) == ("manual", "queued", "2026-01-10T08:00:01Z")
     assert app.run_now("report-7", idempotency_key="order-1") == run
     assert app.run_now("report-7")["run_id"] != run["run_id"]
     world.settle()

@@ -134,3 +134,9 @@ def test_a_store_that_is_away_is_not_a_fault_of_the_document(
 
     monkeypatch.setattr(store, "get_schedule", away)
     assert client.post("/apply", json={"schedules": {"new": DAILY}}).status_code == 503
+
+
+def test_what_is_to_end_and_is_not_there_says_so(client: TestClient) -> None:
+    assert applied(client, {"gone": {"ended": True}}) == [
+        {"schedule_id": "gone", "outcome": "unchanged", "note": "there is no such schedule"}
+    ]

@@ -158,12 +158,15 @@ def test_a_long_body_is_told_to_keep_its_data_elsewhere(client: TestClient) -> N
         ("POST", "/schedules/x/plan"),
         ("POST", "/schedules/x/backfill"),
         ("POST", "/schedules/x/occurrences/2026-01-12T14:00:00Z/move"),
-        ("POST", "/runs/x/replay"),
         ("POST", "/apply"),
     ],
 )
 def test_a_body_that_has_to_be_there_is_missed(client: TestClient, method: str, path: str) -> None:
     assert "empty" in str(body_of(client.request(method, path), status=400)["detail"])
+
+
+def test_a_replay_without_a_body_says_that_a_reason_is_required(client: TestClient) -> None:
+    assert fields_of(client.post("/runs/x/replay")) == ["reason"]
 
 
 def test_a_bad_preview_names_its_fields(client: TestClient) -> None:

@@ -233,7 +233,9 @@ def test_a_version_of_a_later_instant_is_pending_until_then(
         client, 1, timezone="UTC", effective_from="2026-01-14T00:00:00Z", boundary="effective_from"
     )
     assert (pending["version"], pending["latest_version"]) == (1, 2)
-    assert pending["pending"] == {"version": 2, "effective_from": "2026-01-14T00:00:00Z"}
+    assert pending["effective_from"] == "2026-01-10T12:00:01Z"
+    assert pending["pending"] == items_of(client.get(f"{PATH}/versions"))[0]
+    assert pending["pending"]["effective_from"] == "2026-01-14T00:00:00Z"
     refused = client.patch(PATH, json={"timezone": "Europe/London"}, headers=for_version(2))
     assert refused.status_code == 409
     assert "replaces_pending" in refused.json()["detail"]
@@ -246,7 +248,8 @@ def test_a_version_of_a_later_instant_is_pending_until_then(
             headers=for_version(2),
         )
     )
-    assert told["replaces"] == 2
+    assert (told["replaces"], told["changes_version"], told["period"]) == (2, 2, "day")
+    assert told["effective_from"] == "2026-01-14T00:00:00Z"
     clock.advance(timedelta(days=4, hours=1))
     work_off()
     assert body_of(client.get(PATH)) | {"version": 2, "pending": None} == body_of(client.get(PATH))
@@ -256,9 +259,19 @@ def test_a_pending_version_is_replaced_where_the_edit_says_so(client: TestClient
     client.post("/schedules", json=REPORT)
     edit(client, 1, timezone="UTC", effective_from="2026-01-14T00:00:00Z")
     replaced = edit(client, 2, timezone="Europe/London", replaces_pending=True)
-    assert (replaced["version"], replaced["timezone"], replaced["pending"]) == (3, "Europe/London", None)
+    assert replaced["version"] == 1
+    assert isinstance(replaced["pending"], dict)
+    assert (replaced["pending"]["version"], replaced["pending"]["timezone"]) == (3, "Europe/London")
     versions = items_of(client.get(f"{PATH}/versions"))
+    assert versions[0]["effective_from"] == "2026-01-14T00:00:00Z"
     assert versions[1]["effective_from"] == versions[1]["effective_until"] == "2026-01-14T00:00:00Z"
+
+
+def test_a_replacing_edit_takes_over_at_once_where_it_says_so(client: TestClient) -> None:
+    client.post("/schedules", json=REPORT)
+    edit(client, 1, timezone="UTC", effective_from="2026-01-14T00:00:00Z")
+    replaced = edit(client, 2, timezone="Europe/London", replaces_pending=True, at_once=True)
+    assert (replaced["version"], replaced["timezone"], replaced["pending"]) == (3, "Europe/London", None)
 
 
 def test_a_schedule_that_has_ended_is_not_edited(client: TestClient) -> None:

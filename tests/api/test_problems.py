@@ -82,6 +82,9 @@ def test_a_wrong_method_is_a_problem_that_names_the_right_ones(
     response = client.request(method, path)
     assert fields_of(response, status=405) == []
     assert response.headers["allow"] == allowed
+    *others, last = allowed.split(", ")
+    taken = f"{', '.join(others)} or {last}" if others else last
+    assert response.json()["detail"] == f"{method} is not taken here; take {taken}."
 
 
 def test_a_store_that_is_away_is_a_503_that_says_when_to_try_again(

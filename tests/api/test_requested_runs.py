@@ -39,7 +39,7 @@ def test_a_run_on_request_is_queued_at_once_and_found_where_the_answer_says(clie
     client.post("/schedules", json=report(params={"a": 1}))
     created = client.post(f"{PATH}/run", json={"reason": "now"}, headers={"Rota-Actor": "ops"})
     run = body_of(created, status=201)
-    assert run | {"origin": "manual", "state": "queued", "scheduled_at": "2026-01-10T12:00:00Z"} == run
+    assert run | {"origin": "manual", "state": "queued", "scheduled_at": "2026-01-10T12:00:01Z"} == run
     assert isinstance(run["made_by"], dict)
     assert (run["made_by"]["version"], run["made_by"]["params"]) == (1, {"a": 1})
     assert body_of(client.get(created.headers["location"])) == run

@@ -31,7 +31,7 @@ ended = true
 """
 NINE_IN_LONDON = (
     "  2026-01-14 09:00 -05:00   2026-01-14T14:00:00Z   1         day:2026-01-14   "
-    "version 2 names its time of this day before it takes over; version 1 still runs it"
+    "version 2's occurrence of that day lies before it takes over; version 1 still runs it"
 )
 
 pytestmark = pytest.mark.usefixtures("report")
@@ -62,8 +62,10 @@ def test_a_dry_run_tells_every_change_and_writes_nothing(run: Run, document: str
         "next: what falls due first",
         "  2026-02-02 09:00 +01:00   2026-02-02T08:00:00Z   1         week:2026-W06",
     ]
-    assert shown[-4:] == [
+    assert shown[-6:] == [
         "old: active -> ended",
+        "",
+        "never: there is no such schedule, nothing to end",
         "",
         "1 created, 1 edited, 1 ended, 1 unchanged",
         "This was a dry run: nothing was written.",
@@ -87,7 +89,9 @@ def test_applying_makes_it_so_and_applying_again_changes_nothing(run: Run, docum
     event = run("schedules", "history", "report-7", "--json").items[0]
     assert (event["actor"], event["reason"]) == ("ci", "from the repository")
     again = run("apply", document)
-    assert again.out == "0 created, 0 edited, 0 ended, 4 unchanged\n"
+    assert again.out == (
+        "never: there is no such schedule, nothing to end\n\n0 created, 0 edited, 0 ended, 4 unchanged\n"
+    )
 
 
 def test_the_document_comes_from_standard_input_too(run: Run, document: str, database: Path) -> None:
@@ -105,8 +109,11 @@ def test_the_document_comes_from_standard_input_too(run: Run, document: str, dat
     ("text", "line"),
     [
         (b"[schedules.x]\njob = = 1", "standard input: line 2, column 7: Invalid value."),
-        (b"[schedules.x", "standard input: end of document: Expected ']' at the end of a table declaration."),
-        (b'a = """x', "standard input: end of document: Unterminated string."),
+        (
+            b"[schedules.x",
+            "standard input: line 1, at the end: Expected ']' at the end of a table declaration.",
+        ),
+        (b'a = """x', "standard input: line 1, at the end: Unterminated string."),
         (b"[schedules.x]\n# \xff", "standard input: line 2: It is not UTF-8."),
         (
             b"schedules = 1",

@@ -209,3 +209,7 @@ def test_a_leap_of_the_clock_fails_until_it_is_confirmed(
     assert (confirmed.code, levels(confirmed)["clock"]) == (0, "ok")
     assert levels(run("doctor", "--json"))["clock"] == "ok"
     context.store.close()
+
+
+def test_what_was_found_is_wrapped_in_a_pipe_too(run: Run, database: Path) -> None:
+    assert max(map(len, run("doctor").out.splitlines())) <= 120

@@ -55,7 +55,26 @@ def said(section: str, members: Wire) -> str:
         (
             "carried",
             {"state": "planned", "note": "carried by version 2"},
-            "version 2 names its time of this week before it takes over; version 1 still runs it",
+            "version 2's occurrence of that week lies before it takes over; version 1 still runs it",
+        ),
+        (
+            "next",
+            {"state": "planned", "note": "backfill", "due_at": "2026-01-14T16:00:00Z"},
+            "planned; backfill: falls due at 2026-01-14T16:00:00Z",
+        ),
+        (
+            "skipped",
+            {
+                "reason": "on_request",
+                "note": "moved from 2026-01-14T14:00:00Z",
+                "due_at": "2026-01-14T16:00:00Z",
+            },
+            "skipped on request; its period stays used",
+        ),
+        (
+            "suppressed",
+            {"note": "k is used by run r, which was cancelled"},
+            "k is used by run r, which was cancelled; it is not brought back",
         ),
         ("skipped", {"reason": "gap", "note": "02:30 does not exist"}, "02:30 does not exist"),
         ("skipped", {"reason": "expired"}, "later than its overdue policy allows"),

@@ -25,7 +25,7 @@ def test_a_move_to_the_east_is_told_with_what_is_carried(run: Run) -> None:
         "carried: still run by the old rule, since the new one would miss their period",
         (
             "  2026-01-14 09:00 -05:00   2026-01-14T14:00:00Z   1         day:2026-01-14   "
-            "version 2 names its time of this day before it takes over; version 1 still runs it"
+            "version 2's occurrence of that day lies before it takes over; version 1 still runs it"
         ),
         "",
         "next: what falls due first",
@@ -53,7 +53,7 @@ def test_the_edit_itself_is_told_in_short(run: Run) -> None:
         "carried: still run by the old rule, since the new one would miss their period",
         (
             "  2026-01-14 09:00 -05:00   2026-01-14T14:00:00Z   1         day:2026-01-14   "
-            "version 2 names its time of this day before it takes over; version 1 still runs it"
+            "version 2's occurrence of that day lies before it takes over; version 1 still runs it"
         ),
         "",
         "next: what falls due first",
@@ -144,7 +144,7 @@ def test_what_a_version_will_carry_is_told_before_it_takes_over(run: Run) -> Non
 def test_what_a_version_will_suppress_is_told_before_it_takes_over(run: Run) -> None:
     run(*EDIT, "--timezone", "Europe/London", "--boundary", "now")
     told = run(*DRY, "--timezone", "America/New_York", "--effective-from", "2026-01-20T10:00:00Z").out
-    assert "day:2026-01-20#2 is used by run report-7.2.20260120T090000Z; it would be a double" in told
+    assert "day:2026-01-20 is used by run report-7.2.20260120T090000Z; it would be a double" in told
 
 
 def test_what_is_owed_comes_first(run: Run, set_time: Callable[[str], None]) -> None:
@@ -163,3 +163,12 @@ def test_columns_are_left_out_and_the_reason_is_wrapped_in_a_narrow_terminal(
     assert shown[4].split() == ["LOCAL", "VERSION", "PERIOD", "WHY"]
     table = [line for line in shown if line.startswith("  ")]
     assert max(len(line) for line in table) <= 80
+
+
+def test_a_planned_run_of_the_same_instant_is_told_once(run: Run) -> None:
+    run("schedules", "plan", "report-7", "--until", "2026-01-15T09:00")
+    told = lines_of(run(*DRY, "--params", '{"of": "stock"}').out)
+    rows = [line for line in told if "2026-01-15T14:00:00Z" in line]
+    assert rows[0].endswith("   planned; keeps version 1 and its params")
+    assert not any(line.startswith("suppressed") for line in told)
+    assert "Nothing is carried, suppressed or skipped." in told

@@ -37,7 +37,7 @@ def test_only_what_is_given_changes(run: Run) -> None:
     before = run("schedules", "show", "report-7", "--json").wire
     after = run(*EDIT, "--gap", "forward", "--json").wire
     changed = {name for name in after if after[name] != before[name]}
-    assert changed == {"gap", "version", "latest_version", "updated_at"}
+    assert changed == {"gap", "version", "latest_version", "effective_from", "updated_at"}
 
 
 def test_every_option_reaches_the_patch(run: Run) -> None:
@@ -78,10 +78,30 @@ def test_a_version_that_waits_is_replaced_only_on_request(run: Run) -> None:
     assert refused.problems[0].startswith("rota: Version 2 has not taken over yet")
     assert "wait for it, or give --replace-pending" in refused.problems[0]
     replaced = run(*EDIT, "--cron", "45 9 * * *", "--replace-pending")
+    assert replaced.out.splitlines()[:4] == [
+        (
+            "report-7: version 1 -> 3, takes over 2026-01-20T10:00:00Z (keep_period); it waits until then; "
+            "replaces version 2, which waits"
+        ),
+        "members are compared with version 2, which waits",
+        "- recurrence: cron 30 9 * * *",
+        "+ recurrence: cron 45 9 * * *",
+    ]
+    unchanged = run(*DRY, "--cron", "45 9 * * *")
+    assert unchanged.out.splitlines()[0] == "report-7: nothing changes against version 3, which waits"
+
+
+def test_a_replacement_takes_over_at_once_on_request(run: Run) -> None:
+    assert run(*EDIT, "--cron", "30 9 * * *", "--effective-from", "2026-01-20T10:00:00Z").code == 0
+    replaced = run(*DRY, "--cron", "45 9 * * *", "--replace-pending", "--at-once")
     assert replaced.out.splitlines()[0] == (
-        "report-7: version 1 -> 3, takes over 2026-01-14T10:00:01Z (keep_period); "
-        "version 2, which has not taken over yet, never does"
+        "report-7: version 1 -> 3, takes over 2026-01-14T10:00:01Z (keep_period); replaces version 2, which waits"
     )
+
+
+def test_the_instant_of_a_takeover_may_be_a_local_time_of_the_schedule(run: Run) -> None:
+    told = run(*DRY, "--timezone", "Europe/London", "--effective-from", "2026-01-20T09:00", "--json").wire
+    assert told["effective_from"] == "2026-01-20T14:00:00Z"
 
 
 def test_a_version_that_is_not_the_expected_one_is_refused(run: Run) -> None:
@@ -118,6 +138,22 @@ def test_a_patch_comes_from_a_file(run: Run) -> None:
         (
             ["--gap", "forward", "--effective-from", "2026-01-01T00:00:00Z"],
             "--effective-from: The new version can take over at 2026-01-14T10:00:01Z or later",
+        ),
+        (
+            ["--gap", "forward", "--effective-from", "soon"],
+            "--effective-from: 'soon' is not a local time such as 2026-01-14T09:00; give an instant (",
+        ),
+        (
+            ["--at-once", "--effective-from", "2026-02-01T00:00:00Z"],
+            "--at-once: --at-once and --effective-from exclude each other; leave one of them out.",
+        ),
+        ([], "Say what is to change, such as --cron or --params; `rota schedules edit --help` lists it."),
+        (
+            ["--unset", "foo"],
+            (
+                "--unset: 'foo' has no default; give one of labels, ends-at, fold, gap, max-occurrences, overdue, "
+                "params, period, starts-at, label.NAME or params.NAME."
+            ),
         ),
         (["--unset", "timezone"], "--unset: 'timezone' has no default; give one of labels, ends-at,"),
         (["--unset", "fold.x"], "--unset: 'fold.x' has no default"),

@@ -25,7 +25,7 @@ def test_versions_are_listed_with_window_rule_and_maker(run: Run) -> None:
     assert [row[:3] for row in cells] == [
         ["4", "waits", "2026-03-01T00:00:00Z"],
         ["3", "replaced", "2026-02-01T00:00:00Z"],
-        ["2", "governs", "2026-01-14T10:00:01Z"],
+        ["2", "governs until 2026-03-01T00:00:00Z", "2026-01-14T10:00:01Z"],
         ["1", "past", "2026-01-12T15:00:01Z"],
     ]
     assert cells[2][3:7] == ["2026-03-01T00:00:00Z", "keep_period", "cron 0 9 * * *", "Europe/London"]
@@ -62,3 +62,30 @@ def test_the_history_tells_what_was_done_to_occurrences(run: Run) -> None:
     shown = run("schedules", "history", "report-7").out
     assert "due at: 2026-01-15T14:00:00Z -> 2026-01-15T16:00:00Z" in shown
     assert "apply overdue: yes" in shown
+
+
+def test_a_version_whose_window_lies_ahead_does_not_govern(run: Run) -> None:
+    run(
+        "schedules", "create", "--id", "weekly", "--job", "report", "--timezone", "UTC", "--cron", "0 9 * * 1"
+    )
+    edit = ["schedules", "edit", "weekly", "--cron", "0 9 * * 2", "--effective-from", "2026-01-17T00:00:00Z"]
+    assert run(*edit).code == 0
+    shown = run("schedules", "show", "weekly").out.splitlines()
+    assert any(
+        line.split() == ["version", "2,", "takes", "over", "at", "2026-01-17T00:00:00Z"] for line in shown
+    )
+    rows = lines_of(run("schedules", "versions", "weekly").out)[2:]
+    states = [[cell for cell in row.split("   ") if cell][1].strip() for row in rows]
+    assert states == ["next", "governs until 2026-01-17T00:00:00Z"]
+
+
+def test_the_version_that_waits_is_shown_by_what_it_changes(run: Run) -> None:
+    edit = ["schedules", "edit", "report-7", "--timezone", "Europe/London", "--params", '{"of": null}']
+    assert run(*edit, "--effective-from", "2026-02-01T00:00:00Z").code == 0
+    shown = run("schedules", "show", "report-7").out.splitlines()
+    place = shown.index("version 2 waits until 2026-02-01T00:00:00Z (keep_period)")
+    assert shown[place + 1 : place + 4] == [
+        "- timezone: America/New_York",
+        "+ timezone: Europe/London",
+        "- params.of: sales",
+    ]

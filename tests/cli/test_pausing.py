@@ -73,3 +73,32 @@ def test_what_has_ended_is_refused(run: Run) -> None:
     for word in ("pause", "resume"):
         refused = run("schedules", word, "report-7", "--dry-run")
         assert (refused.code, len(refused.problems)) == (4, 1)
+
+
+def test_a_pause_says_whether_it_did_anything(run: Run) -> None:
+    assert run("schedules", "pause", "report-7").out.startswith("Paused.\n")
+    assert run("schedules", "pause", "report-7").out.startswith("Already paused.\n")
+    assert run("schedules", "resume", "report-7").out.startswith("Resumed.\n")
+    assert run("schedules", "resume", "report-7").out.startswith("Already active.\n")
+    assert run("schedules", "end", "report-7", "--reason", "the contract is over").out.startswith(
+        "Ended (the contract is over).\n"
+    )
+    assert run("schedules", "end", "report-7").out.startswith("It had ended already.\n")
+
+
+def test_what_is_paused_says_since_when_and_what_it_holds(
+    run: Run, database: Path, set_time: Callable[[str], None]
+) -> None:
+    run("schedules", "plan", "report-7", "--until", "2026-01-14T09:00")
+    run("schedules", "pause", "report-7", "--actor", "ann", "--reason", "holiday")
+    set_time("2026-01-14T15:00:00Z")
+    dispatch_and_work(database)
+    paused = "paused since 2026-01-14T10:00:00Z by ann (holiday)"
+    for words, line in (("show", paused), ("upcoming", f"report-7: {paused}")):
+        shown = run("schedules", words, "report-7").out.splitlines()
+        assert line in shown
+        held = shown.index("held: fell due during the pause, and decided on resume")
+        assert shown[held + 1].startswith("  2026-01-14 09:00 -05:00")
+    resumed = run("schedules", "resume", "report-7").out.splitlines()
+    place = resumed.index("held until now: these do not run")
+    assert resumed[place + 1].endswith("fell due during the pause")

@@ -256,3 +256,22 @@ def test_a_replay_has_to_have_a_reason(run: Run) -> None:
         "rota: --reason: Give 1 to 1000 characters."
     ]
     assert run("runs", "replay", "missing", "--reason", "x").code == 3
+
+
+def test_a_moved_run_is_listed_with_when_it_falls_due(run: Run) -> None:
+    run("schedules", "plan", "report-7", "--until", "2026-01-15T09:00")
+    assert "DUE AT" not in run("runs", "list", "--state", "planned").out
+    run("schedules", "move", "report-7", "2026-01-14T09:00", "--to", "2026-01-16T12:00")
+    listed = run("runs", "list", "--state", "planned").out.splitlines()
+    assert "DUE AT" in listed[0]
+    assert any("2026-01-14T14:00:00Z   2026-01-16T17:00:00Z" in line for line in listed)
+    following = run("schedules", "upcoming", "report-7", "--count", "3").out.splitlines()
+    rows = [line.split("   ")[1].strip() for line in following if line.startswith("  2026")]
+    assert rows == ["2026-01-15T14:00:00Z", "2026-01-16T14:00:00Z", "2026-01-14T14:00:00Z"]
+
+
+def test_an_occurrence_that_is_no_moment_is_refused_with_both_forms(run: Run) -> None:
+    for words in ("next", "2026-01-14T25:00:00Z"):
+        refused = run("schedules", "skip", "report-7", words)
+        assert refused.code == 2
+        assert "give an instant (2026-01-14T14:00:00Z) or a local time in the schedule's zone" in refused.err

@@ -67,9 +67,9 @@ def test_the_check_tells_what_differs_and_what_to_do(run: Run, database: Path) -
     ended = run("tz", "check")
     assert ended.code == 5
     assert lines_of(ended.out) == [
-        "TIMEZONE       STORED   HERE    SCHEDULES   OF THESE CHANGE   SO",
+        "TIMEZONE       COMPUTED WITH   HERE    SCHEDULES   WITH OTHER INSTANTS   WHAT TO DO",
         "─",
-        "Europe/Paris   2019a    2026f   2           1                 newer here: apply",
+        "Europe/Paris   2019a           2026f   2           1                     newer here: apply",
         "",
         "Schedules of these zones are left alone until then: nothing of them is admitted.",
         (
@@ -155,8 +155,10 @@ def test_a_schedule_of_other_rules_is_shown_and_says_what_to_do(run: Run) -> Non
     shown = run("schedules", "show", "report-7")
     assert shown.code == 0
     assert "apply the rule change first (rota tz apply)" in shown.out.splitlines()[-1]
-    refused = run("schedules", "edit", "report-7", "--gap", "forward", "--dry-run")
-    assert (refused.code, len(refused.problems)) == (1, 1)
+    edit = ["schedules", "edit", "report-7", "--gap", "forward", "--dry-run"]
+    assert "+ tzdata: 2026f" in run(*edit).out.splitlines()
+    refused = run(*edit, "--effective-from", "2026-02-01T00:00:00Z")
+    assert (refused.code, len(refused.problems)) == (4, 1)
 
 
 @pytest.mark.usefixtures("older")

@@ -63,12 +63,13 @@ def test_killed_in_an_edit_behind_which_a_day_would_be_doubled_it_is_suppressed_
 
     def edit_and_dispatch(process: Process) -> None:
         process.edit(ID, timezone="America/New_York")
+        process.dispatch()
         process.dispatch("2026-01-12T14:00:00Z")
 
     def check(process: Process) -> None:
         process.ledger(ID)
-        edit_and_dispatch(process)
-        process.dispatch("2026-01-13T14:00:00Z")
+        process.edit(ID, timezone="America/New_York")
+        process.dispatch("2026-01-12T14:00:00Z", "2026-01-13T14:00:00Z")
         ledger = process.ledger(ID)
         check_days(ledger)
         assert sorted(ledger.runs) == ["report.1.20260112T090000Z", "report.2.20260113T140000Z"]
@@ -82,7 +83,7 @@ def test_killed_in_an_edit_behind_which_a_day_would_be_doubled_it_is_suppressed_
         folder, [("2026-01-12T08:00:00Z", create_in_london), ("2026-01-12T09:00:00Z", Process.dispatch)]
     )
     killed = kill_at_every_point(
-        database, edit_and_dispatch, check, at=CREATED, restart="2026-01-12T14:01:00Z"
+        database, edit_and_dispatch, check, at=CREATED, restart="2026-01-12T12:01:00Z"
     )
     assert killed > 50
 

@@ -32,6 +32,9 @@ from tests.simulation.witness import Witness
 STEADY = "steady"
 """Its rule only moves between zones, its policy loses nothing, and nobody ends it: it has a run each day."""
 
+PLANNED_ONLY = "other-1"
+"""Nobody skips or moves anything of it: both would make admission careful for a month."""
+
 ZONES = (
     "America/New_York",
     "Europe/London",
@@ -83,6 +86,7 @@ class EditedLife(Life):
 
     def schedules_to_be(self) -> list[dict[str, object]]:
         rules = ["0 9 * * *", "30 * * * *", "*/20 8-10 * * *", "15 22 * * 3"]
+        # Of the four, the second is `PLANNED_ONLY`.
         others = {f"other-{number}": (cron, POLICIES[number]) for number, cron in enumerate(rules)}
         return [
             {
@@ -98,7 +102,8 @@ class EditedLife(Life):
     def actions(self) -> dict[Action, float]:
         return {
             **super().actions(),
-            self.pass_time_to_due: 6,
+            self.pass_time_to_due: 2,
+            self.fall_due: 5,
             self.edit: 6,
             self.edit_labels: 0.5,
             self.plan: 3,
@@ -275,6 +280,8 @@ class EditedLife(Life):
             patch["timezone"] = self.random.choice(ZONES)
         if self.random.random() < 0.4:
             patch["effective_from"] = format_instant(self._in_hours(1, 50))
+        else:
+            patch["at_once"] = self.random.random() < 0.7
         if id_ != STEADY:
             if self.random.random() < 0.5:
                 patch["recurrence"] = {"cron": self.random.choice(list(RULES))}
@@ -295,11 +302,17 @@ class EditedLife(Life):
     def _with_occurrence(self, request: Callable[[str, str], object]) -> bool:
         """One that is planned, or one of the next that the version in force, or the one that waits, names."""
         id_, now = self.some_schedule(), self.clock.now()
+        if id_ == PLANNED_ONLY:
+            return False
         ledger = read_ledger(self.context.store, id_)
         number = self.random.choice([ledger.record.version.number, ledger.latest])
         named = ledger.rule(number).between(now, now + timedelta(days=8))
         instants = [occurrence.instant for occurrence in islice(named, 4)]
-        instants += [run.scheduled_at for run in ledger.runs.values() if run.state is RunState.PLANNED]
+        instants += [
+            run.scheduled_at
+            for run in ledger.runs.values()
+            if run.state is RunState.PLANNED or run.reason == "on_request"
+        ]
         if not instants:
             return False
         at = format_instant(self.random.choice(instants))

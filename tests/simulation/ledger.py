@@ -192,7 +192,7 @@ def check_suppressions(ledger: Ledger) -> None:
     for skip in ledger.skips:
         if skip.reason != "period_used":
             continue
-        found = re.fullmatch(r"\S+ is used by run (\S+)", skip.note or "")
+        found = re.fullmatch(r"\S+ is used by run ([^\s,]+)(, which was .+)?", skip.note or "")
         assert found is not None, skip
         user, counts_from = ledger.runs[found[1]], ledger.versions[skip.version].counts_from
         assert counts_from is None or user.scheduled_at >= counts_from, (skip, user)

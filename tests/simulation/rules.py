@@ -46,8 +46,10 @@ class Rule:
             and shown.month in months
             and shown.isoweekday() % 7 in weekdays
         )
+        if not is_named:
+            return None
         local = shown.replace(tzinfo=None, fold=0)
-        return Named(instant=instant, local=local, second_pass=bool(shown.fold)) if is_named else None
+        return Named(instant=instant, local=local, second_pass=bool(shown.fold))
 
     def between(self, from_: datetime, until: datetime) -> Iterator[Named]:
         """What it names in `[from_, until)`, in order."""

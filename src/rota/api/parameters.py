@@ -104,7 +104,7 @@ ACTOR = Parameter(
 IDEMPOTENCY_KEY = Parameter(
     name="Idempotency-Key",
     where="header",
-    description="The same key with the same body gets the same answer again, for 24 hours.",
+    description="The same key with the same request gets the same answer again, for 24 hours.",
     schema=_text(maxLength=255, pattern="^[ -~]+$", examples=["order-1742"]),
 )
 IF_MATCH = Parameter(

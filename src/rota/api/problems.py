@@ -61,7 +61,7 @@ class ProblemKind:
 KINDS: Mapping[type[RotaError], ProblemKind] = {
     InvalidRequest: ProblemKind(422, "invalid-request", "Fields of the request are wrong"),
     InvalidExpression: ProblemKind(422, "invalid-request", "Fields of the request are wrong"),
-    KeyReused: ProblemKind(422, "key-reused", "The Idempotency-Key was used with another body"),
+    KeyReused: ProblemKind(422, "key-reused", "The Idempotency-Key was used with another request"),
     MalformedBody: ProblemKind(400, "malformed-body", "The body is not JSON that Rota keeps"),
     TooLarge: ProblemKind(413, "too-large", "Something is over its size limit"),
     UnsupportedMediaType: ProblemKind(415, "unsupported-media-type", "The body is not said to be JSON"),
@@ -146,7 +146,9 @@ async def answer_http_error(request: Request, error: Exception) -> Response:
             detail = f"There is nothing at {request.scope['path']!r}; /openapi.json lists what there is."
             return problem_response(request, NO_SUCH_ROUTE, detail=detail, headers=headers)
         case HTTPStatus.METHOD_NOT_ALLOWED:
-            detail = f"{request.method} is not taken here; {headers.get('Allow', 'nothing')} is."
+            *others, last = headers.get("Allow", "another").split(", ")
+            taken = f"{', '.join(others)} or {last}" if others else last
+            detail = f"{request.method} is not taken here; take {taken}."
             return problem_response(request, METHOD_NOT_ALLOWED, detail=detail, headers=headers)
         case status:
             kind = ProblemKind(status, f"http-{status}", HTTPStatus(status).phrase)

@@ -7,7 +7,7 @@ from starlette.responses import Response
 from rota.api import answer_shapes, request_shapes
 from rota.api import parameters as parameter
 from rota.api.answers import GivenContext, answer, path_of
-from rota.api.bodies import ObjectBody, OptionalBody, reason_alone
+from rota.api.bodies import OptionalBody, reason_alone
 from rota.api.operations import Answer, operation
 from rota.api.paging import asked_page, page_of
 from rota.api.parameters import ActorName, Query, read_query
@@ -122,7 +122,7 @@ def request_run(
     ),
 )
 def replay_run(
-    context: GivenContext, request: Request, run_id: str, body: ObjectBody, actor: ActorName
+    context: GivenContext, request: Request, run_id: str, body: OptionalBody, actor: ActorName
 ) -> Response:
     """A new run of an occurrence whose run has ended, with the version and the params of that. It says why.
 

@@ -47,6 +47,7 @@ class Schedules(Connection):
         expected_version: int | None = None,
         boundary: str | None = None,
         effective_from: datetime | str | None = None,
+        at_once: bool = False,
         replaces_pending: bool = False,
         dry_run: bool = False,
         actor: str | None = None,
@@ -58,7 +59,8 @@ class Schedules(Connection):
         A field that is not given stays as it is; one that is given as None is back at its default. Members of `params`
         and `labels` are changed one by one, and None takes one away. The edit takes over at once, or at
         `effective_from`, and every period keeps its run; with `boundary="now"` periods count anew from now on. With
-        `replaces_pending` it takes the place of a version that has not taken over yet.
+        `replaces_pending` it takes the place of a version that has not taken over yet, at that one's instant, or
+        `at_once`.
 
         Raises `NotFound`, `InvalidRequest`, `TooLarge`, `Stale` where `expected_version` is not the latest version,
         and `Conflict` for what has ended, for a version that waits to take over, and for a one-time schedule that was
@@ -67,7 +69,8 @@ class Schedules(Connection):
         # None is left out: on the wire it would be an instant that was named.
         control = {"boundary": boundary, "effective_from": effective_from}
         asked = {name: value for name, value in control.items() if value is not None}
-        edit = parse_edit(fields_to_wire({**fields, **asked, "replaces_pending": replaces_pending}))
+        flags = {"at_once": at_once, "replaces_pending": replaces_pending}
+        edit = parse_edit(fields_to_wire({**fields, **asked, **flags}))
         who = Actor(name=actor, reason=reason)
         if dry_run:
             return dry_runs.dry_run_edit(

@@ -40,6 +40,7 @@ Document = Annotated[
 ]
 
 _PLACE = re.compile(r" \(at (line \d+, column \d+|end of document)\)$")
+AT_END = "end of document"
 _JSON_MEMBER = re.compile(r'"(\w+)": (true|false|"[^"]*")')
 
 
@@ -92,6 +93,8 @@ def _read(file: str, source: str) -> Wire:
     except tomllib.TOMLDecodeError as error:
         found = _PLACE.search(str(error))
         place = f"{found[1]}: " if found else ""
+        if found and found[1] == AT_END:
+            place = f"line {max(1, len(data.splitlines()))}, at the end: "
         raise Usage(f"{source}: {place}{_PLACE.sub('', str(error))}.") from None
 
 
@@ -127,6 +130,8 @@ def _write(context: Context, answer: Wire, befores: dict[str, Wire]) -> None:
                 write_occurrences(outcome, ["skipped", "next"], local_of=local_of)
             case "edited":
                 write_change(outcome, befores[id_], local_of=local_of, now=context.clock.now())
+            case "unchanged" if "note" in outcome:
+                write_line(f"{id_}: {outcome['note']}, nothing to end")
             case "ended":
                 write_line(f"{id_}: {befores[id_]['status']} -> ended")
             case _:

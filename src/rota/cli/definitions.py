@@ -48,7 +48,7 @@ Fold = Annotated[
     str | None, Parameter(help="For one that exists twice: auto (default), first, second or both.")
 ]
 
-Period = Annotated[str | None, Parameter(help="auto (default), day, week, month or instant.")]
+Period = Annotated[str | None, Parameter(help="auto (default), day, week, month, instant or once.")]
 Overdue = Annotated[str | None, Parameter(help=f"{OVERDUE_FORMS}; as the job says, if not given.")]
 Params = Annotated[str | None, Parameter(help="A JSON object for the job's handler.")]
 Labels = Annotated[list[str] | None, Parameter(name="--label", help="customer=acme; may be repeated.")]

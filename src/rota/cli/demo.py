@@ -5,9 +5,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from rota.cli.errors import Failed
+from rota.cli.errors import Failed, Usage
 
 MODULE = "rota.demo"
+EDIT = "edit"
 
 
 def demo(
@@ -15,11 +16,17 @@ def demo(
         str,
         Parameter(
             allow_leading_hyphen=True,
-            help="edit: what an edit does; without it, two weeks of a report. A new folder behind it is kept.",
+            help="edit: what an edit does; without it, two weeks of a report. A new folder behind it, with a slash in "
+            "its name (./kept), is kept.",
         ),
     ],
 ) -> int:
     """Tell what Rota does, on a database of its own."""
+    if story and story[0] != EDIT and story[0].isidentifier():
+        raise Usage(
+            f"There is no story {story[0]!r}: `rota demo` tells two weeks of a report, `rota demo {EDIT}` what an "
+            f"edit does. A folder to keep is written with a slash: ./{story[0]}."
+        )
     try:
         module = importlib.import_module(MODULE)
     except ModuleNotFoundError as error:

@@ -11,6 +11,8 @@ from rota.cli.options import Database, load_settings
 from rota.cli.output import write_json, write_table
 from rota.cli.tables import Column, Narrow
 
+PROSE_WIDTH = 120
+
 ConfirmClock = Annotated[
     bool, Parameter(help="Declare that the present time is right, so that admission goes on after a leap.")
 ]
@@ -32,6 +34,7 @@ def doctor(
         write_table(
             ["CHECK", "LEVEL", Column(name="FOUND", narrow=Narrow.WRAP)],
             [(check.name, check.level, _found(check)) for check in checks],
+            width_elsewhere=PROSE_WIDTH,
         )
     return ExitCode.FAILED if level is Level.FAIL else ExitCode.DONE
 

@@ -6,7 +6,7 @@ The same for a dry run, and in short for what was done.
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
-from rota.cli.explanations import Telling, entries_of, why
+from rota.cli.explanations import Telling, entries_of, fold_pairs, why
 from rota.cli.output import NOTHING, shown_json, write_line, write_sections
 from rota.cli.schedule_tables import shown_overdue, shown_rule
 from rota.cli.tables import Column, Narrow, Section
@@ -34,7 +34,11 @@ TITLES_OF: Mapping[str, Mapping[str, str]] = {
     },
     "resume": {"kept": "kept: admitted at once, or planned for later"},
     "plan": {"suppressed": "suppressed: not planned, since a run uses their period"},
-    "upcoming": {"suppressed": "suppressed: not run, since a run uses their period"},
+    "upcoming": {
+        "held": "held: fell due during the pause, and decided on resume",
+        "suppressed": "suppressed: not run, since a run uses their period",
+    },
+    "resumed": {"kept": "held until now: admitted at once", "skipped": "held until now: these do not run"},
 }
 """What the sections of other operations are called."""
 
@@ -55,11 +59,10 @@ def write_dry_run(told: Wire, before: Wire, *, local_of: LocalOf, now: datetime)
 
 def write_change(told: Wire, before: Wire, *, local_of: LocalOf, now: datetime) -> None:
     """The whole diff; `before` is the schedule as it was."""
-    write_line(head_of(told, before, now=now))
-    for line in changed_lines(told["changed"]):
-        write_line(line)
+    _write_head(told, before, now=now)
     if told["effective_from"] is None and told["operation"] == "edit":
         return  # no occurrence is touched
+    told = fold_pairs(told)
     if any(entries_of(told, name) for name in TITLES):
         write_line("")
         write_occurrences(told, list(TITLES), local_of=local_of)
@@ -70,19 +73,34 @@ def write_change(told: Wire, before: Wire, *, local_of: LocalOf, now: datetime) 
 
 def write_done(done: Wire, before: Wire, *, local_of: LocalOf, now: datetime) -> None:
     """The same in short, of what was done."""
-    write_line(head_of(done, before, now=now))
-    for line in changed_lines(done["changed"]):
-        write_line(line)
+    _write_head(done, before, now=now)
     if entries_of(done, "next"):
         write_line("")
     write_occurrences(done, ["carried", "next"], local_of=local_of)
+
+
+def _write_head(told: Wire, before: Wire, *, now: datetime) -> None:
+    write_line(head_of(told, before, now=now))
+    if told["changed"] and told["effective_from"] is not None and (waiting := _waiting(told, before)):
+        write_line(f"members are compared with {waiting}")
+    for line in changed_lines(told["changed"]):
+        write_line(line)
+
+
+def _waiting(told: Wire, before: Wire) -> str | None:
+    """The version that members are compared with, where it is not the one that the schedule shows."""
+    pending, number = before.get("pending"), told.get("changes_version")
+    if not isinstance(pending, dict) or pending["version"] != number:
+        return None
+    return f"version {number}, which waits"
 
 
 def head_of(told: Wire, before: Wire, *, now: datetime) -> str:
     """`report-7: version 4 -> 5, takes over 2026-01-14T10:00:01Z (keep_period)`"""
     id_, changed, operation = told["schedule_id"], told["changed"], told["operation"]
     if not changed and told["effective_from"] is None:
-        return f"{id_}: nothing changes"
+        waiting = _waiting(told, before)
+        return f"{id_}: nothing changes" + (f" against {waiting}" if waiting else "")
     if operation in ("pause", "resume") and isinstance(changed, dict):
         status = changed["status"]
         return f"{id_}: {status['from']} -> {status['to']}"
@@ -127,12 +145,17 @@ def write_occurrences(
     telling = Telling.of(told, local_of=local_of)
     titles = {**TITLES, **TITLES_OF.get(telling.operation, {})}
     filled = [
-        _section(titles[name], telling, name, entries, shown_max=shown_max)
+        _section(titles[name], telling, name, sorted(entries, key=_due_of), shown_max=shown_max)
         for name in sections
         if (entries := entries_of(told, name))
     ]
     if filled:
         write_sections(COLUMNS, filled)
+
+
+def _due_of(entry: Wire) -> str:
+    """What rows are in the order of; those in a gap have a local time alone."""
+    return str(entry.get("due_at") or entry.get("from") or entry["local"])
 
 
 def _section(
@@ -194,7 +217,7 @@ def _waits(told: Wire, before: Wire, *, now: datetime) -> Iterator[str]:
     if replaces is not None and told["operation"] == "tzdata":
         yield f"version {replaces}, which waits, comes after it by another number"
     elif replaces is not None:
-        yield f"version {replaces}, which has not taken over yet, never does"
+        yield f"replaces version {replaces}, which waits"
 
 
 def _nothing_is(told: Wire) -> Iterator[str]:

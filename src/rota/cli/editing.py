@@ -16,9 +16,12 @@ from rota.cli.wording import of_file
 from rota.domain.definition import DEFINITION_FIELDS
 from rota.domain.edit_form import Edit, parse_edit
 from rota.domain.errors import FieldError, InvalidRequest
+from rota.domain.instants import format_instant
+from rota.service.changes import get_schedule
 from rota.service.context import Actor, Context
 from rota.service.dry_runs import dry_run_edit
 from rota.service.editing import edit_schedule
+from rota.service.moments import parse_moment
 from rota.service.occurrences import list_upcoming
 from rota.service.representation import Wire
 from rota.service.runs import show_run
@@ -57,7 +60,17 @@ BoundaryOption = Annotated[
     ),
 ]
 EffectiveFrom = Annotated[
-    str | None, Parameter(help="The instant from which the new version governs; at once, if not given.")
+    str | None,
+    Parameter(
+        help="From when on the new version governs: an instant, or a local time in the zone that the schedule has now; "
+        "at once, if not given."
+    ),
+]
+AtOnce = Annotated[
+    bool,
+    Parameter(
+        help="At once also with --replace-pending; else it waits as long as the version that it replaces."
+    ),
 ]
 ReplacePending = Annotated[bool, Parameter(help="In place of a version that has not taken over yet.")]
 ExpectVersion = Annotated[
@@ -92,6 +105,7 @@ def edit(
     unset: Unset = None,
     boundary: BoundaryOption = None,
     effective_from: EffectiveFrom = None,
+    at_once: AtOnce = False,
     replace_pending: ReplacePending = False,
     file: EditFile = None,
     expect_version: ExpectVersion = None,
@@ -107,16 +121,26 @@ def edit(
     """
     rule = definitions.recurrence_of(cron=cron, at=at, rrule=rrule, every=every, anchor=anchor)
     fields = definitions.given(timezone=timezone, recurrence=rule, gap=gap, fold=fold, period=period)
-    fields |= definitions.given(starts_at=starts_at, ends_at=ends_at, max_occurrences=max_occurrences)
+    fields |= definitions.given(starts_at=starts_at, ends_at=ends_at, effective_from=effective_from)
     fields |= definitions.given(overdue=definitions.overdue_of(overdue), params=definitions.params_of(params))
-    fields |= definitions.given(labels=definitions.labels_of(label), boundary=boundary)
-    fields |= definitions.given(effective_from=effective_from, replaces_pending=replace_pending or None)
+    fields |= definitions.given(labels=definitions.labels_of(label), max_occurrences=max_occurrences)
+    flags = {"at_once": at_once or None, "replaces_pending": replace_pending or None}
+    fields |= definitions.given(boundary=boundary, **flags)
     who = actor_of(actor, reason)
     body = _with_unset(fields, unset or []) if file is None else _read(file, fields, unset or [])
     with open_existing(database) as context, nullcontext() if file is None else of_file():
-        asked = parse_edit(body)
+        asked = parse_edit(_with_instant(context, schedule_id, body, effective_from))
         act = _tell if dry_run else _carry_out
         act(context, schedule_id, asked, who, expect_version=expect_version, json=json)
+
+
+def _with_instant(context: Context, schedule_id: str, body: Wire, effective_from: str | None) -> Wire:
+    """The patch with an instant in place of a local time. Raises `NotFound` and `InvalidRequest`."""
+    if effective_from is None:
+        return body
+    version = get_schedule(context, schedule_id).version
+    moment = parse_moment(context, version, effective_from, field="effective_from")
+    return {**body, "effective_from": format_instant(moment)}
 
 
 def _tell(
@@ -150,6 +174,7 @@ def _carry_out(
 def _what_was_done(context: Context, before: Wire, after: Wire) -> Wire:
     """In the shape of a dry run: from the event of the edit, which was written in the same commit."""
     id_, version = str(after["id"]), after["latest_version"]
+    made = after["pending"] if isinstance(after["pending"], dict) else after
     labels = {"labels": {"from": before["labels"], "to": after["labels"]}}
     done: Wire = {
         "operation": "edit",
@@ -157,6 +182,8 @@ def _what_was_done(context: Context, before: Wire, after: Wire) -> Wire:
         "version": version,
         "effective_from": None,
         "changed": labels if before["labels"] != after["labels"] else {},
+        "changes_version": before["latest_version"],
+        "period": made["period"],
     }
     if version == before["latest_version"]:
         return done
@@ -190,16 +217,22 @@ def _read(file: str, fields: Wire, unset: list[str]) -> Wire:
 
 
 def _with_unset(fields: Wire, unset: list[str]) -> Wire:
-    """The patch with null for each name: a whole member, or one inside of labels or params. Raises `InvalidRequest`."""
+    """The patch with null for each name: a whole member, or one inside of labels or params.
+
+    Raises `Usage` where nothing is given, and `InvalidRequest`.
+    """
+    if not fields and not unset:
+        raise Usage(
+            "Say what is to change, such as --cron or --params; `rota schedules edit --help` lists it."
+        )
     errors: list[FieldError] = []
     for name in unset:
         first, dot, rest = name.partition(".")
         field = "labels" if first in ("label", "labels") else first.replace("-", "_")
         if field not in UNSETTABLE or (dot and field not in ("labels", "params")) or (dot and not rest):
             known = ", ".join(option.replace("_", "-") for option in UNSETTABLE)
-            errors.append(
-                FieldError("--unset", f"{name!r} has no default; give one of {known}, or label.NAME.")
-            )
+            message = f"{name!r} has no default; give one of {known}, label.NAME or params.NAME."
+            errors.append(FieldError("--unset", message))
             continue
         path = [field] if not dot else [field, rest] if field == "labels" else [field, *rest.split(".")]
         if not _set_null(fields, path):

@@ -20,6 +20,7 @@ from rota.domain.errors import (
     RotaError,
     Stale,
     TooLarge,
+    ZoneRulesDiffer,
 )
 from rota.service.idempotency import KeyReused
 
@@ -84,7 +85,7 @@ def exit_code_of(error: RotaError) -> ExitCode:
             return ExitCode.USAGE
         case NotFound():
             return ExitCode.NOT_FOUND
-        case Conflict() | Stale() | IllegalTransition() | KeyReused():
+        case Conflict() | Stale() | IllegalTransition() | KeyReused() | ZoneRulesDiffer():
             return ExitCode.CONFLICT
         case _:
             return ExitCode.FAILED

@@ -1,11 +1,13 @@
 """Why an occurrence is where a dry run has it, in plain words: for whoever decides by them whether to go on."""
 
+import re
 from dataclasses import dataclass
 
 from rota.cli.times import LocalOf
 from rota.service.representation import Wire
 
 SKIPPED = {
+    "cancelled": "cancelled; its period stays used",
     "ended": "the schedule has ended",
     "error": "fell due while the schedule was in error",
     "expired": "later than its overdue policy allows",
@@ -16,6 +18,8 @@ SKIPPED = {
 }
 """By the reason of a skip. That of a gap and that of a used period are told by their notes."""
 
+_USER = re.compile(r"is used by run (\S+)$")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Telling:
@@ -24,8 +28,8 @@ class Telling:
     operation: str
     version: object
     """The number that the change makes; the latest one where it makes none."""
-    skipped_on_request: frozenset[str]
-    """Runs whose period stays used though they do not run."""
+    period: object
+    """The kind of period by which occurrences are compared; None where the operation compares none."""
     local_of: LocalOf
 
     @classmethod
@@ -33,9 +37,7 @@ class Telling:
         return cls(
             operation=str(told.get("operation", "upcoming")),
             version=told.get("version"),
-            skipped_on_request=frozenset(
-                str(entry["run_id"]) for entry in entries_of(told, "skipped") if entry.get("run_id")
-            ),
+            period=told.get("period"),
             local_of=local_of,
         )
 
@@ -55,7 +57,7 @@ def why(telling: Telling, section: str, entry: Wire) -> str:
         case "carried":
             parts = [_why_carried(telling, entry)]
         case "suppressed":
-            return _why_suppressed(telling, entry)
+            return _why_suppressed(entry)
         case "skipped":
             return _why_skipped(telling, entry)
         case _:
@@ -63,7 +65,25 @@ def why(telling: Telling, section: str, entry: Wire) -> str:
     return "; ".join(part for part in [*parts, *_notes(telling, section, entry)] if part)
 
 
+def fold_pairs(told: Wire) -> Wire:
+    """What is kept and suppresses the new version's occurrence of the same instant is told once, as kept."""
+    kept = {(entry.get("run_id"), entry["scheduled_at"]): entry for entry in entries_of(told, "kept")}
+    suppressed: list[Wire] = []
+    folded: set[tuple[object, object]] = set()
+    for entry in entries_of(told, "suppressed"):
+        user = _USER.search(str(entry.get("note")))
+        key = (None if user is None else user[1], entry["scheduled_at"])
+        folded.add(key) if key in kept else suppressed.append(entry)
+    return {
+        **told,
+        "kept": [{**entry, "is_of_both": key in folded} for key, entry in kept.items()],
+        "suppressed": suppressed,
+    }
+
+
 def _why_kept(telling: Telling, entry: Wire) -> str:
+    if entry.get("is_of_both"):
+        return f"{entry['state']}; keeps version {entry['version']} and its params"
     match entry["state"]:
         case "planned" if telling.operation == "pause":
             return "planned already; held when it falls due, and decided on resume"
@@ -78,17 +98,17 @@ def _why_kept(telling: Telling, entry: Wire) -> str:
 
 
 def _why_carried(telling: Telling, entry: Wire) -> str:
-    period = str(entry["period_key"]).partition(":")[0]
+    period = telling.period or str(entry["period_key"]).partition(":")[0]
     return (
-        f"version {telling.version} names its time of this {period} before it takes over; "
+        f"version {telling.version}'s occurrence of that {period} lies before it takes over; "
         f"version {entry['version']} still runs it"
     )
 
 
-def _why_suppressed(telling: Telling, entry: Wire) -> str:
+def _why_suppressed(entry: Wire) -> str:
     note = str(entry["note"])
-    if note.rpartition(" ")[2] in telling.skipped_on_request:
-        return f"{note}, which was skipped on request; it is not brought back"
+    if ", which was " in note:
+        return f"{note}; it is not brought back"
     return f"{note}; it would be a double"
 
 
@@ -109,16 +129,18 @@ def _why_next(entry: Wire) -> str:
 
 
 def _notes(telling: Telling, section: str, entry: Wire) -> list[str]:
-    """The service's own notes; that it was moved is said with the local time to which."""
+    """The service's own notes; that it was moved, or why it waits, is said with the local time to which."""
     notes = [note for note in str(entry.get("note") or "").split("; ") if note]
     kept = [
         note
         for note in notes
         if not note.startswith(("moved from", "owed:"))
+        and note != "backfill"
         and not (section == "carried" and note.startswith("carried by"))
     ]
     due_at = entry.get("due_at")
-    if due_at is not None and due_at != entry["scheduled_at"]:
+    if section != "skipped" and due_at is not None and due_at != entry["scheduled_at"]:
         local = telling.local_of(entry["version"], due_at)
-        kept.insert(0, f"moved: falls due at {due_at if local is None else f'{local} ({due_at})'}")
+        what = "backfill" if "backfill" in notes else "moved"
+        kept.insert(0, f"{what}: falls due at {due_at if local is None else f'{local} ({due_at})'}")
     return kept

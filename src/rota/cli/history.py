@@ -31,7 +31,8 @@ def versions(
         if json:
             write_json(page)
             return
-        write_versions(page, use_cases.show_schedule(context, schedule_id))
+        schedule = use_cases.show_schedule(context, schedule_id)
+        write_versions(page, schedule, now=context.clock.now())
 
 
 def history(

@@ -1,10 +1,11 @@
 """What was done to a schedule, and the versions that came of it, as tables for people."""
 
 from collections.abc import Iterator
+from datetime import datetime
 
 from rota.cli.dry_run_tables import changed_lines
 from rota.cli.output import shown_json, write_more, write_table
-from rota.cli.schedule_tables import items_of, shown_rule
+from rota.cli.schedule_tables import is_ahead, items_of, shown_rule
 from rota.cli.tables import Column, Narrow
 from rota.service.representation import Wire
 
@@ -33,8 +34,8 @@ def write_history(page: Wire) -> None:
     write_more(page)
 
 
-def write_versions(page: Wire, schedule: Wire) -> None:
-    """A line for each version, the latest first; `schedule` says which of them governs."""
+def write_versions(page: Wire, schedule: Wire, *, now: datetime) -> None:
+    """A line for each version, the latest first; `schedule` says which of them waits and which decides."""
     write_table(
         [
             "VERSION",
@@ -51,7 +52,7 @@ def write_versions(page: Wire, schedule: Wire) -> None:
         [
             (
                 item["version"],
-                _state_of(item, schedule),
+                _state_of(item, schedule, now=now),
                 item["effective_from"],
                 item["effective_until"],
                 item["boundary"],
@@ -67,15 +68,20 @@ def write_versions(page: Wire, schedule: Wire) -> None:
     write_more(page)
 
 
-def _state_of(version: Wire, schedule: Wire) -> str:
+def _state_of(version: Wire, schedule: Wire, *, now: datetime) -> str:
+    until = version["effective_until"]
     pending = schedule["pending"]
     if isinstance(pending, dict) and version["version"] == pending["version"]:
         return "waits"
-    if version["effective_from"] == version["effective_until"]:
+    if version["effective_from"] == until:
         return "replaced"
-    if version["version"] != schedule["version"]:
-        return "past"
-    return "ended" if schedule["status"] == "ended" else "governs"
+    if schedule["status"] == "ended":
+        return "ended" if version["version"] == schedule["version"] else "past"
+    if is_ahead(version["effective_from"], now=now):
+        return "next"
+    if until is not None and is_ahead(until, now=now):
+        return f"governs until {until}"
+    return "governs" if version["version"] == schedule["version"] else "past"
 
 
 def _details(event: Wire) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from rota.cli.dry_run_tables import write_occurrences
 from rota.cli.output import write_line, write_more, write_table
+from rota.cli.pauses import held_runs
 from rota.cli.schedule_tables import items_of
 from rota.cli.tables import Column, Narrow
 from rota.cli.times import LocalOf, local_of, locals_of, shown_local
@@ -24,17 +25,19 @@ def write_coming(context: Context, schedule: Wire) -> None:
         return
     except Conflict:  # it is in error, and says why
         return
-    if answer["occurrences"]:
+    held = held_runs(context, schedule)
+    if answer["occurrences"] or held:
         write_line("")
-        write_upcoming(answer, local_of=locals_of(context, id_))
+        write_upcoming(answer, held=held, local_of=locals_of(context, id_))
 
 
-def write_upcoming(answer: Wire, *, local_of: LocalOf) -> None:
-    """A line for each occurrence to come, and for each one that is left out on the way."""
-    told: Wire = {**answer, "next": answer["occurrences"], "operation": "upcoming"}
+def write_upcoming(answer: Wire, *, held: list[Wire], local_of: LocalOf) -> None:
+    """A line for each occurrence to come, for each one that is left out on the way, and for each that is held."""
+    told: Wire = {**answer, "next": answer["occurrences"], "held": held, "operation": "upcoming"}
     if not told["next"]:
         write_line("Nothing comes: it has ended." if answer["status"] == "ended" else "Nothing comes.")
-    write_occurrences(told, ["next", "suppressed", "skipped"], local_of=local_of, shown_max=None)
+    sections = ["held", "next", "suppressed", "skipped"]
+    write_occurrences(told, sections, local_of=local_of, shown_max=None)
 
 
 def write_ledger(page: Wire, *, zones: Zones, timezone: object) -> None:

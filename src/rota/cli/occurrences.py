@@ -8,6 +8,7 @@ from rota.cli.occurrence_tables import write_ledger, write_upcoming
 from rota.cli.options import AsJson, Cursor, Database, Limit, WalkAll, open_existing
 from rota.cli.output import write_json, write_line
 from rota.cli.paging import read_pages
+from rota.cli.pauses import held_runs, pause_line
 from rota.cli.schedule_tables import shown_pending
 from rota.cli.times import locals_of
 from rota.cli.whole_numbers import WHOLE
@@ -33,10 +34,12 @@ def upcoming(
         if json:
             write_json(answer)
             return
-        pending = shown_pending(show_schedule(context, schedule_id))
-        if pending is not None:
-            write_line(f"{schedule_id}: {pending}")
-        write_upcoming(answer, local_of=locals_of(context, schedule_id))
+        schedule = show_schedule(context, schedule_id)
+        for line in (shown_pending(schedule), pause_line(context, schedule)):
+            if line is not None:
+                write_line(f"{schedule_id}: {line}")
+        held = held_runs(context, schedule)
+        write_upcoming(answer, held=held, local_of=locals_of(context, schedule_id))
 
 
 def list_ledger(

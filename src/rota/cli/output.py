@@ -21,10 +21,16 @@ def write_line(text: str) -> None:
     sys.stdout.flush()
 
 
-def write_table(columns: Sequence[Column | str], rows: Iterable[Sequence[object]]) -> None:
-    """A header and a row for each entry; None is shown as `-`. A column that is a mere name is never cut."""
+def write_table(
+    columns: Sequence[Column | str], rows: Iterable[Sequence[object]], *, width_elsewhere: int | None = None
+) -> None:
+    """A header and a row for each entry; None is shown as `-`. A column that is a mere name is never cut.
+
+    `width_elsewhere` is for what is prose: how wide the table is where there is no terminal.
+    """
     texts = [[_text(cell) for cell in row] for row in rows]
-    _write_lines(_with_rule(table_lines(_described(columns), texts, width=terminal_width())))
+    width = terminal_width() or width_elsewhere
+    _write_lines(_with_rule(table_lines(_described(columns), texts, width=width)))
 
 
 def write_sections(columns: Sequence[Column | str], sections: Sequence[Section]) -> None:

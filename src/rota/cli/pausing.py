@@ -4,12 +4,14 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from rota.cli.dry_run_tables import write_dry_run
+from rota.cli.dry_run_tables import write_dry_run, write_occurrences
 from rota.cli.explanations import entries_of
 from rota.cli.options import ActorName, AsJson, Database, DryRun, Reason, actor_of, open_existing
-from rota.cli.output import write_json
+from rota.cli.output import write_json, write_line
+from rota.cli.pauses import held_runs
 from rota.cli.schedule_tables import write_answer
 from rota.cli.times import locals_of
+from rota.domain.schedule import ScheduleStatus
 from rota.service import schedules as use_cases
 from rota.service.context import Context
 from rota.service.dry_runs import dry_run_pause, dry_run_resume
@@ -42,8 +44,10 @@ def pause(
                 ]
             _write_told(context, told, json=json)
             return
+        before = use_cases.show_schedule(context, schedule_id)
         paused = use_cases.pause_schedule(context, schedule_id, actor=who)
-        write_answer(paused, zones=context.zones, json=json)
+        said = "Already paused." if before["status"] == ScheduleStatus.PAUSED else "Paused."
+        write_answer(context, paused, json=json, said=said)
 
 
 def resume(
@@ -64,8 +68,27 @@ def resume(
             told = dry_run_resume(context, schedule_id, apply_overdue=apply_overdue, actor=who)
             _write_told(context, told, json=json)
             return
+        before = use_cases.show_schedule(context, schedule_id)
+        foretold = _held_foretold(context, before, apply_overdue=apply_overdue)
         resumed = use_cases.resume_schedule(context, schedule_id, apply_overdue=apply_overdue, actor=who)
-        write_answer(resumed, zones=context.zones, json=json)
+        said = "Already active." if before["status"] == ScheduleStatus.ACTIVE else "Resumed."
+        write_answer(context, resumed, json=json, said=said)
+        if foretold is not None and not json:
+            write_line("")
+            write_occurrences(foretold, ["kept", "skipped"], local_of=locals_of(context, schedule_id))
+
+
+def _held_foretold(context: Context, before: Wire, *, apply_overdue: bool) -> Wire | None:
+    """What becomes of the runs that the pause held, in the shape of a dry run; None where it held none."""
+    held = {run["run_id"] for run in held_runs(context, before)}
+    if not held:
+        return None
+    told = dry_run_resume(context, str(before["id"]), apply_overdue=apply_overdue)
+    sections = {
+        name: [entry for entry in entries_of(told, name) if entry.get("run_id") in held]
+        for name in ("kept", "skipped")
+    }
+    return {"operation": "resumed", **sections}
 
 
 def _write_told(context: Context, told: Wire, *, json: bool) -> None:

@@ -11,6 +11,8 @@ from rota.service.representation import Wire
 
 def write_runs(page: Wire) -> None:
     """A line for each run."""
+    items = items_of(page)
+    is_moved = any(item["due_at"] != item["scheduled_at"] for item in items)
     write_table(
         [
             "RUN",
@@ -18,6 +20,7 @@ def write_runs(page: Wire) -> None:
             "STATE",
             Column(name="LOCAL", leave_out=4),
             Column(name="UTC", leave_out=1),
+            *(["DUE AT"] if is_moved else []),
             Column(name="ATTEMPT", leave_out=2),
             Column(name="WHY", narrow=Narrow.CUT),
         ],
@@ -28,10 +31,11 @@ def write_runs(page: Wire) -> None:
                 item["state"],
                 shown_local(item["local"], item["offset"]),
                 item["scheduled_at"],
+                *([item["due_at"]] if is_moved else []),
                 item["attempt"],
                 item["reason"] or item["error"] or "",
             )
-            for item in items_of(page)
+            for item in items
         ],
     )
     write_more(page)

@@ -1,5 +1,7 @@
 """Schedules as tables for people: local time with its offset beside UTC."""
 
+from datetime import datetime
+
 from rota.cli.output import (
     shown_json,
     shown_labels,
@@ -11,21 +13,24 @@ from rota.cli.output import (
 )
 from rota.cli.tables import Column, Narrow
 from rota.cli.times import local_of
+from rota.domain.instants import parse_instant
+from rota.service.context import Context
 from rota.service.representation import Wire
+from rota.service.versions import next_whole_second
 from rota.zones import Zones
 
 
-def write_answer(schedule: Wire, *, zones: Zones, json: bool, said: str | None = None) -> None:
+def write_answer(context: Context, schedule: Wire, *, json: bool, said: str | None = None) -> None:
     """The answer of a command that is a schedule, after a sentence for people."""
     if json:
         write_json(schedule)
         return
     if said is not None:
         write_line(said)
-    write_schedule(schedule, zones=zones)
+    write_schedule(schedule, zones=context.zones, now=context.clock.now())
 
 
-def write_schedule(schedule: Wire, *, zones: Zones) -> None:
+def write_schedule(schedule: Wire, *, zones: Zones, now: datetime) -> None:
     """One schedule, field by field."""
     zone = schedule["timezone"]
     next_due = schedule["next_due"]
@@ -46,7 +51,7 @@ def write_schedule(schedule: Wire, *, zones: Zones) -> None:
         ("occurrences", schedule["max_occurrences"]),
         ("params", shown_json(schedule["params"])),
         ("labels", shown_labels(schedule["labels"])),
-        ("version", schedule["version"]),
+        ("version", _shown_version(schedule, now=now)),
         ("pending", shown_pending(schedule)),
         ("created at", schedule["created_at"]),
         ("tz data", schedule["tzdata"]),
@@ -101,6 +106,17 @@ def items_of(page: Wire) -> list[Wire]:
     items = page["items"]
     assert isinstance(items, list)  # noqa: S101 - as every page has it
     return items
+
+
+def is_ahead(effective_from: object, *, now: datetime) -> bool:
+    """Whether a window that begins then is still to come: not in the second that a change is made in."""
+    return parse_instant(str(effective_from)) > next_whole_second(now)
+
+
+def _shown_version(schedule: Wire, *, now: datetime) -> str:
+    effective_from = schedule["effective_from"]
+    takes_over = f", takes over at {effective_from}" if is_ahead(effective_from, now=now) else ""
+    return f"{schedule['version']}{takes_over}"
 
 
 def shown_pending(schedule: Wire) -> str | None:

@@ -22,9 +22,11 @@ from rota.cli.options import (
     open_existing,
     open_or_make,
 )
-from rota.cli.output import write_json
+from rota.cli.output import write_json, write_line
 from rota.cli.paging import read_pages
+from rota.cli.pauses import pause_line
 from rota.cli.schedule_tables import write_answer, write_schedules
+from rota.cli.waiting import waiting_lines
 from rota.cli.wording import of_file
 from rota.domain.identity import ScheduleId
 from rota.service import schedules as use_cases
@@ -83,7 +85,7 @@ def create(
             who = actor_of(actor, None)
             created = create_schedule(context, body, actor=who, idempotency_key=idempotency_key)
         said = "Created." if created.created else "It existed already."
-        write_answer(created.body, zones=context.zones, json=json, said=said)
+        write_answer(context, created.body, json=json, said=said)
 
 
 def list_(
@@ -116,9 +118,16 @@ def show(schedule_id: str, /, *, database: Database = None, json: AsJson = False
     """Show a schedule, every default resolved, and what comes next."""
     with open_existing(database) as context:
         schedule = use_cases.show_schedule(context, schedule_id)
-        write_answer(schedule, zones=context.zones, json=json)
-        if not json:
-            write_coming(context, schedule)
+        write_answer(context, schedule, json=json)
+        if json:
+            return
+        if (paused := pause_line(context, schedule)) is not None:
+            write_line(paused)
+        if waiting := list(waiting_lines(schedule)):
+            write_line("")
+        for line in waiting:
+            write_line(line)
+        write_coming(context, schedule)
 
 
 def end(
@@ -132,8 +141,11 @@ def end(
 ) -> None:
     """No further occurrence. Its history stays, and its id is never used again."""
     with open_existing(database) as context:
+        before = use_cases.show_schedule(context, schedule_id)
         ended = use_cases.end_schedule(context, schedule_id, actor=actor_of(actor, reason))
-        write_answer(ended, zones=context.zones, json=json)
+        why = "" if reason is None else f" ({reason})"
+        said = "It had ended already." if before["status"] == "ended" else f"Ended{why}."
+        write_answer(context, ended, json=json, said=said)
 
 
 COMMANDS: Mapping[str, Callable[..., None]] = {

@@ -24,6 +24,7 @@ OPTIONS_BESIDE_A_FILE = {
 
 OPTIONS = OPTIONS_BESIDE_A_FILE | {
     "after": "--after",
+    "at_once": "--at-once",
     "boundary": "--boundary",
     "count": "--count",
     "effective_from": "--effective-from",
@@ -63,10 +64,8 @@ _RULE_MISSING = 'Give one of {"cron"}, {"at"}, {"rrule"} or {"every"} as an obje
 _RULES_GIVEN = "at, cron, rrule, every, not "
 
 PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
-    "Idempotency-Key": (
-        ("The Idempotency-Key", "The --idempotency-key"),
-        ("another body", "another request"),
-    ),
+    "Idempotency-Key": (("The Idempotency-Key", "The --idempotency-key"),),
+    "at_once": (("at_once", "--at-once"), ("effective_from", "--effective-from")),
     "boundary": (
         ("keep_period, now, effective_from", "keep_period, now"),
         ("effective_from", "--effective-from"),

@@ -66,7 +66,10 @@ def _write_zones(answer: Wire, zones: list[Wire]) -> None:
         write_line(f"No zone differs: schedules were computed with the rules of tz data {release}, as here.")
         return
     write_table(
-        ["TIMEZONE", "STORED", "HERE", "SCHEDULES", "OF THESE CHANGE", Column(name="SO", narrow=Narrow.WRAP)],
+        [
+            *("TIMEZONE", "COMPUTED WITH", "HERE", "SCHEDULES", "WITH OTHER INSTANTS"),
+            Column(name="WHAT TO DO", narrow=Narrow.WRAP),
+        ],
         [
             (
                 zone["timezone"],

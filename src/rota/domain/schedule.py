@@ -124,10 +124,17 @@ class Cursor:
     None: nothing is owed and nothing will fall due.
     """
 
+    @property
+    def is_looked_at(self) -> bool:
+        """Whether there may be parked runs, which are decided first."""
+        return self.due_at is not None and (self.scheduled_at is None or self.due_at < self.scheduled_at)
+
     def looked_at(self, at: datetime) -> "Cursor":
-        """The same cursor, due at `at` and before it is scheduled: parked runs are decided first."""
-        before = at if self.scheduled_at is None else min(at, self.scheduled_at - timedelta(seconds=1))
-        return replace(self, due_at=before)
+        """The same cursor, due at `at` or before, and before it is scheduled: parked runs are decided first."""
+        before = [at] if self.due_at is None else [at, self.due_at]
+        if self.scheduled_at is not None:
+            before.append(self.scheduled_at - timedelta(seconds=1))
+        return replace(self, due_at=min(before))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

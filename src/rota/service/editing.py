@@ -162,9 +162,12 @@ def assemble(
     activation = None
     if cursor.scheduled_at is None or cursor.scheduled_at >= boundary:
         activation = _activate(context, record, before, resolved, cadence=cadence, now=now)
+        cursor = activation.cursor
+    if schedule.cursor.is_looked_at and schedule.cursor.due_at is not None:
+        cursor = cursor.looked_at(schedule.cursor.due_at)
     change = replace(
         change_of(schedule, at=now),
-        cursor=cursor if activation is None else activation.cursor,
+        cursor=cursor,
         careful_until=None if activation is None else activation.careful_until,
         labels=labels if labels != schedule.labels else None,
         versions=(resolved.new,),

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from operator import itemgetter
 
 from rota.domain.activation import occurrences_at_stake, plan_activation, stake_probes
 from rota.domain.admission import run_of, used_note
@@ -102,28 +103,38 @@ def forecast(
         *carried,
         *context.store.list_ahead(schedule_id, from_=after + timedelta(microseconds=1), limit=AHEAD_READ_MAX),
     ]
-    entries = _entries_of(ahead, seen.carried, after=after)
     named = _named(reigns, after=after if cursor is None else max(after, cursor - timedelta(seconds=1)))
-    unplanned = 0
-    cancelled: list[Wire] = []
+    unplanned, last = _sort_out(seen, _with_uses(context, named, schedule_id, expected), count=count)
+    entries = sorted([*_entries_of(ahead, seen.carried, after=after), *unplanned], key=itemgetter(0, 1))
+    seen.next = [wire for _, _, wire in entries[:count]]
+    until = max(filter(None, [last, *(due for due, _, _ in entries[:count])]), default=after)
+    seen.skipped += _skipped(ahead, reigns, after=after, until=until)
+    return seen
+
+
+def _sort_out(
+    seen: Forecast, named: Iterator[tuple[Version, Occurrence, KeyUse | None]], *, count: int
+) -> tuple[list[tuple[datetime, str, Wire]], datetime | None]:
+    """The first `count` that will be admitted, each with its place in order, and the last instant looked at.
+
+    What is suppressed, or was cancelled before its time, goes into `seen`.
+    """
+    admitted: list[tuple[datetime, str, Wire]] = []
     last: datetime | None = None
-    for version, occurrence, use in _with_uses(context, named, schedule_id, expected):
-        if unplanned == count:
+    for version, occurrence, use in named:
+        if len(admitted) == count:
             break
         last = occurrence.scheduled_at
         wire = named_to_wire(version, occurrence)
         if use is None:
-            entries.append((occurrence.scheduled_at, "", wire))
-            unplanned += 1
+            admitted.append((last, "", wire))
         elif use.run_id != probe_of(version, occurrence).run_id:
             seen.suppressed.append({**wire, "note": used_note(version, occurrence, use)})
         elif use.state is RunState.CANCELLED:
-            cancelled.append({**wire, "state": use.state.value, "run_id": use.run_id, "reason": "cancelled"})
-    entries.sort(key=lambda entry: entry[:2])
-    seen.next = [wire for _, _, wire in entries[:count]]
-    until = max(filter(None, [last, *(due for due, _, _ in entries[:count])]), default=after)
-    seen.skipped = [*cancelled, *_skipped(ahead, reigns, after=after, until=until)]
-    return seen
+            seen.skipped.append(
+                {**wire, "state": use.state.value, "run_id": use.run_id, "reason": "cancelled"}
+            )
+    return admitted, last
 
 
 def _skipped(

@@ -14,7 +14,7 @@ IDEMPOTENCY_KEY_CHARACTERS_MAX = 255
 
 
 class KeyReused(RotaError):
-    """The Idempotency-Key was used with another body within 24 hours; choose a new key for a new request."""
+    """The Idempotency-Key was used with another request within 24 hours; choose a new key for a new request."""
 
 
 def check_key(key: str) -> None:
@@ -30,7 +30,7 @@ def kept_answer(context: Context, key: str, digest: str, *, now: datetime) -> Js
     if record is None:
         return None
     if record.request_digest != digest:
-        raise KeyReused(f"The Idempotency-Key {key!r} was used with another body; choose a new key.")
+        raise KeyReused(f"The Idempotency-Key {key!r} was used with another request; choose a new key.")
     return record.answer
 
 

@@ -9,6 +9,7 @@ from rota.domain.schedule import Version
 from rota.domain.zone import FIRST_YEAR, LAST_YEAR, Fold, Gap, Unambiguous, resolve_local_time
 from rota.service.context import Context
 
+FORMS = "an instant (2026-01-14T14:00:00Z) or a local time in the schedule's zone (2026-01-14T09:00)"
 STAMP = re.compile(r"\d{8}T\d{6}Z", re.ASCII)
 
 
@@ -49,6 +50,6 @@ def _parse(context: Context, version: Version, text: str, *, field: str) -> date
                 message = f"{text} does not exist in {zone.name}: the clocks go forward at {format_instant(starts_at)}."
                 raise InvalidRequest(FieldError(field, f"{message} Give another time."))
     except InvalidExpression as error:
-        raise InvalidRequest(FieldError(field, error.problem)) from error
+        raise InvalidRequest(FieldError(field, f"{error.problem}; give {FORMS}.")) from error
     except (ValueError, OverflowError) as error:
-        raise InvalidRequest(FieldError(field, f"{text!r} is no date and time.")) from error
+        raise InvalidRequest(FieldError(field, f"{text!r} is no date and time; give {FORMS}.")) from error

@@ -127,7 +127,11 @@ def named_to_wire(version: Version, occurrence: Occurrence) -> Wire:
 
 def expected_run_to_wire(run: Run) -> Wire:
     """A run that exists ahead of its time, in the shape of `named_to_wire`."""
-    notes = [f"moved from {format_instant(run.scheduled_at)}"] if run.due_at != run.scheduled_at else []
+    notes = []
+    if run.origin == "backfill":
+        notes.append("backfill")
+    elif run.due_at != run.scheduled_at:
+        notes.append(f"moved from {format_instant(run.scheduled_at)}")
     if run.carried_by is not None:
         notes.append(f"carried by version {run.carried_by}")
     return {

@@ -194,7 +194,8 @@ def _with_pending_again(
     row, _ = _new_cadence(context, pending)
     cursor = change.cursor
     if cursor is not None and cursor.scheduled_at is None:
-        cursor = replace(cursor, scheduled_at=pending.effective_from, due_at=pending.effective_from)
+        due_at = cursor.due_at or pending.effective_from
+        cursor = replace(cursor, scheduled_at=pending.effective_from, due_at=due_at)
     return replace(change, versions=(*change.versions, _stamped(context, again, row)), cursor=cursor)
 
 

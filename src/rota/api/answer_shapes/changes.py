@@ -1,13 +1,13 @@
 """What a change would do, and what one that takes many steps has done."""
 
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field, JsonValue
 
 from rota.api.answer_shapes.occurrences import SkippedLocal, SkippedOccurrence, UpcomingOccurrence
 from rota.api.answer_shapes.runs import Run
 from rota.api.answer_shapes.texts import Boundary, Instant
-from rota.api.request_shapes import Shape
+from rota.api.request_shapes import Period, Shape
 from rota.domain.admission import SkipReason
 
 
@@ -38,7 +38,11 @@ class Effects(Shape):
     effective_from: Instant | None
     is_pending: bool = Field(description="The new version waits for what the one before still owes.")
     replaces: int | None = Field(description="The version that had not taken over yet and never will.")
-    changed: dict[str, Difference] = Field(description="The difference, by member.")
+    changed: dict[str, Difference] = Field(description="The difference, by member, from `changes_version`.")
+    changes_version: int = Field(
+        description="The version that it is told against: the latest, which may be one that waits."
+    )
+    period: Period = Field(description="The kind of period by which occurrences of both sides are compared.")
     kept: list[UpcomingOccurrence] = Field(
         description="Planned or held already, or owed and admitted at once: they stay with their version."
     )
@@ -117,8 +121,16 @@ class AppliedEnd(Shape):
     outcome: Literal["ended", "unchanged"]
 
 
+class AppliedToNothing(Shape):
+    """An id that is to have ended, and that no schedule has."""
+
+    schedule_id: str
+    outcome: Literal["unchanged"]
+    note: str
+
+
 class Application(Shape):
     """What applying a document did, or would do, in its order."""
 
     dry_run: bool
-    schedules: list[Annotated[AppliedCreation | AppliedEdit | AppliedEnd, Field(discriminator="outcome")]]
+    schedules: list[AppliedCreation | AppliedEdit | AppliedEnd | AppliedToNothing]

@@ -37,7 +37,7 @@ class UpcomingOccurrence(Occurrence):
 class SkippedOccurrence(UpcomingOccurrence):
     """An occurrence that will not run, and why."""
 
-    reason: SkipReason
+    reason: SkipReason | Literal["cancelled"]
 
 
 class SkippedLocal(Shape):
@@ -58,7 +58,7 @@ class Upcoming(Shape):
         description="Named, but their period is used by the run that `note` names: they will not run."
     )
     skipped: list[SkippedOccurrence | SkippedLocal] = Field(
-        description="Skipped on request, or in a gap, up to the last one shown."
+        description="Skipped on request, cancelled, or in a gap, up to the last one shown."
     )
 
 

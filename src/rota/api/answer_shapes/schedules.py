@@ -27,11 +27,29 @@ class Asked(Shape):
     overdue: Overdue | None
 
 
-class Pending(Shape):
-    """The latest version, where it has not taken over yet: instants of the one before it are still owed."""
+class Version(Shape):
+    """A definition with its number and its window `[effective_from, effective_until)`, every default resolved."""
 
     version: int
+    timezone: str
+    recurrence: Recurrence
+    gap: Gap
+    fold: Fold
+    period: Period
+    overdue: Overdue
+    overlap: Literal["allow"]
+    starts_at: Instant | None
+    ends_at: Instant | None
+    max_occurrences: int | None
+    asked: Asked
+    params: dict[str, JsonValue]
     effective_from: Instant
+    effective_until: Instant | None = Field(description="Null: until the next version, or for ever.")
+    boundary: Boundary
+    tzdata: str
+    created_at: Instant
+    actor: str | None
+    reason: str | None = Field(description="Why it was made; `tzdata`: the rules of the zone had changed.")
 
 
 class Schedule(Shape):
@@ -57,8 +75,13 @@ class Schedule(Shape):
     status: ScheduleStatus
     status_reason: str | None
     suspensions: list[Suspension]
-    next_due: Instant | None
-    pending: Pending | None
+    next_due: Instant | None = Field(
+        description="When the soonest one falls due: a planned run, or what the rule names."
+    )
+    effective_from: Instant = Field(description="Since when the version shown governs, or from when on.")
+    pending: Version | None = Field(
+        description="The latest version, where it has not taken over yet, as in the list of versions."
+    )
     created_at: Instant
     updated_at: Instant
     tzdata: str
@@ -69,31 +92,6 @@ class SchedulePage(Shape):
 
     items: list[Schedule]
     next_cursor: Cursor
-
-
-class Version(Shape):
-    """A definition with its number and its window `[effective_from, effective_until)`, every default resolved."""
-
-    version: int
-    timezone: str
-    recurrence: Recurrence
-    gap: Gap
-    fold: Fold
-    period: Period
-    overdue: Overdue
-    overlap: Literal["allow"]
-    starts_at: Instant | None
-    ends_at: Instant | None
-    max_occurrences: int | None
-    asked: Asked
-    params: dict[str, JsonValue]
-    effective_from: Instant
-    effective_until: Instant | None = Field(description="Null: until the next version, or for ever.")
-    boundary: Boundary
-    tzdata: str
-    created_at: Instant
-    actor: str | None
-    reason: str | None = Field(description="Why it was made; `tzdata`: the rules of the zone had changed.")
 
 
 class VersionPage(Shape):

@@ -55,7 +55,12 @@ class Takeover(Shape):
         "`now`: the new version begins anew. `effective_from`: as `keep_period`, from that instant on.",
     )
     effective_from: Instant | None = Field(
-        None, description="The new version takes over at this instant; left out, at once. A whole second."
+        None, description="The new version takes over at this instant, a whole second; left out, at once."
+    )
+    at_once: bool = Field(
+        default=False,
+        description="The new version takes over at once also where it replaces one that was to wait: "
+        "else it waits as long as that one. Not beside `effective_from`.",
     )
     replaces_pending: bool = Field(
         default=False, description="Whether a version that has not taken over yet may be replaced."
@@ -113,6 +118,7 @@ class EndedEntry(Shape):
     max_occurrences: JsonValue = None
     boundary: JsonValue = None
     effective_from: JsonValue = None
+    at_once: JsonValue = None
     replaces_pending: JsonValue = None
 
 
