@@ -246,18 +246,14 @@ def test_the_commands_of_the_editing_guide_answer_as_it_shows(
             assert TZDATA.sub("RELEASE", answers) == TZDATA.sub("RELEASE", block)
 
 
-def test_a_version_that_nothing_is_left_before_is_shown_at_once_as_the_guide_says() -> None:
+def test_a_version_waits_also_where_nothing_is_left_before_it_as_the_guide_says() -> None:
     with life_of_the_guide() as world:
         world.pass_time(timedelta(hours=6))
         shown = world.app.edit("report-7", params={"x": 1}, effective_from="2026-01-14T23:00:00Z")
-        assert (shown["version"], shown["effective_from"], shown["pending"]) == (
-            2,
-            "2026-01-14T23:00:00Z",
-            None,
-        )
+        assert shown["version"] == 1
         assert world.app.run_now("report-7")["version"] == 1
-        world.app.edit("report-7", params={"x": 2})
-        assert world.app.versions("report-7")[0]["effective_from"] == "2026-01-14T23:00:01Z"
+        world.app.edit("report-7", at_once=True, replaces_pending=True)
+        assert world.app.get_schedule("report-7")["version"] == 3
 
 
 # --- the guide to operating ---

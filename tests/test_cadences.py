@@ -46,6 +46,13 @@ def test_a_process_with_other_zone_rules_does_not_compute_the_cadence() -> None:
         Cadences(Zones()).of_version(elsewhere)
 
 
+def test_a_process_that_lacks_the_zone_does_not_compute_the_cadence() -> None:
+    paris = version_in("Europe/Paris")
+    nowhere = replace(paris, definition=replace(paris.definition, timezone="Mars/Phobos"))
+    with pytest.raises(ZoneRulesDiffer, match=r"does not know the zone Mars/Phobos .* upgrade tzdata here"):
+        Cadences(Zones()).of_version(nowhere)
+
+
 def test_the_rules_of_a_zone_are_stored_so_that_a_later_release_can_compute_by_them() -> None:
     paris = load_zone("Europe/Paris")
     row = zone_rules_of(paris, "2026a")

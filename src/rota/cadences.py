@@ -5,7 +5,7 @@ from functools import lru_cache
 from threading import Lock
 
 from rota.domain.cadence import Cadence, Fold, Gap
-from rota.domain.errors import ZoneRulesDiffer
+from rota.domain.errors import InvalidExpression, ZoneRulesDiffer
 from rota.domain.identity import digest_of
 from rota.domain.json_text import encode_json
 from rota.domain.recurrence import Recurrence, recurrence_to_wire
@@ -55,7 +55,10 @@ class Cadences:
         self._lock = Lock()
 
     def of_version(self, version: Version) -> Cadence:
-        """The version's cadence. Raises `ZoneRulesDiffer` where this process has other rules for its zone (I11)."""
+        """The version's cadence.
+
+        Raises `ZoneRulesDiffer` where this process has other rules for its zone (I11), or does not know it.
+        """
         definition = version.definition
         key = definition.recurrence, definition.timezone, definition.gap, version.fold, version.fingerprint
         with self._lock:
@@ -63,7 +66,7 @@ class Cadences:
             if kept is not None:
                 self._kept.move_to_end(key)
                 return kept
-        zone = self._zones.load(version.definition.timezone)
+        zone = self._load_zone(version)
         if fingerprint(zone) != version.fingerprint:
             release = self._zones.release()
             is_older = release < version.tzdata
@@ -78,3 +81,12 @@ class Cadences:
             if len(self._kept) > CADENCES_KEPT:
                 self._kept.popitem(last=False)
         return cadence
+
+    def _load_zone(self, version: Version) -> Zone:
+        try:
+            return self._zones.load(version.definition.timezone)
+        except InvalidExpression as error:
+            raise ZoneRulesDiffer(
+                f"This process does not know the zone {version.definition.timezone} ({self._zones.release()}), which "
+                f"tz data {version.tzdata} had when it resolved this schedule; upgrade tzdata here."
+            ) from error

@@ -90,14 +90,12 @@ def read_zone_rules(life: Life) -> None:
 
 
 def read_outcomes(life: Life) -> None:
-    """What is decided of each schedule, and which runs use which periods."""
+    """What is decided ahead of each schedule, and which runs use which periods."""
     both, random = life.both, life.random
     for id_ in map(ScheduleId, IDS):
         both.list_ahead(id_, from_=life.soon(), limit=100)
         both.list_ahead(id_, from_=life.soon(), limit=2)
         both.get_last_run_time(id_)
-        both.get_last_decided(id_, before=None)
-        both.get_last_decided(id_, before=life.soon())
         ids = [run.run_id for run in both.list_runs(RunFilter(schedule_id=id_), before=None, limit=100)]
         probes = []
         for _ in range(10):

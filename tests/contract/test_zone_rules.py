@@ -5,7 +5,7 @@ from dataclasses import replace
 from rota.domain.identity import ScheduleId
 from rota.domain.json_text import encode_json
 from rota.domain.schedule import ScheduleStatus, ZoneRulesRow
-from rota.store.port import Creation, NewSchedule, NewVersion, Store, ZoneRules
+from rota.store.port import Creation, NewSchedule, NewVersion, Store, UsedZoneRules, ZoneRules
 from tests.contract.builders import (
     MADE_AT,
     NINE,
@@ -59,7 +59,8 @@ def test_zone_rules_are_read_back_whole(store: Store) -> None:
     )
     create(store, replace(new, first=replace(new.first, zone_rules=row)))
     assert store.get_zone_rules("Europe/Rome", "f1") == row
-    assert store.list_zone_rules() == [row]
+    used = UsedZoneRules(timezone="Europe/Rome", fingerprint="f1", tzdata="2025.3")
+    assert store.list_zone_rules() == [used]
     assert store.get_zone_rules("Europe/Rome", "f2") is None
     assert store.get_zone_rules("UTC", "f1") is None
 
@@ -71,7 +72,8 @@ def test_the_release_that_was_seen_with_the_rules_first_is_kept(store: Store) ->
     later = version_in("a", "Europe/Rome", "f1", number=2, tzdata="2026.2")
     edited = commit(store, edit(schedule, later))
     commit(store, replace(change_of(edited), restamped=(later,)))
-    assert store.list_zone_rules() == [first.first.zone_rules]
+    assert [used.tzdata for used in store.list_zone_rules()] == ["2025.3"]
+    assert store.get_zone_rules("Europe/Rome", "f1") == first.first.zone_rules
 
 
 def test_a_refused_creation_leaves_no_zone_rules(store: Store) -> None:

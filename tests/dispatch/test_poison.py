@@ -1,16 +1,18 @@
 """Schedules that cannot be read, planned or computed here stop only themselves (I12)."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from rota.domain.admission import Skip
+from rota.domain.admission import Admission, Skip
 from rota.domain.cadence import Cadence
 from rota.domain.errors import ZoneRulesDiffer
 from rota.domain.identity import ScheduleId
 from rota.domain.schedule import Version
 from rota.service.context import Context
 from rota.service.schedules import end_schedule, resume_schedule, show_schedule
+from rota.store.port import AdmissionOutcome, Fence
 from rota.store.sql import SqlStore
 from rota.testing.clock import ManualClock
 from tests.dispatch.conftest import (
@@ -136,3 +138,30 @@ def test_b19_a_row_that_no_date_matches_goes_to_error_and_the_healthy_one_runs(
     ten = datetime(2025, 6, 10, 10, tzinfo=UTC)
     assert run_instants(context, "healthy") == [ten + 5 * MINUTE, ten + 10 * MINUTE]
     assert show_schedule(context, "poisoned")["status"] == "error"
+
+
+@pytest.mark.parametrize(
+    ("late", "named"),
+    [
+        (0 * MINUTE, "The run report.1.20250610T080100Z"),
+        (2 * MINUTE, "One of the 3 runs from report.1.20250610T080100Z to report.1.20250610T080300Z"),
+    ],
+    ids=str,
+)
+def test_a_refusal_that_nothing_explains_names_the_runs(
+    context: Context,
+    new_dispatcher: NewDispatcher,
+    monkeypatch: pytest.MonkeyPatch,
+    late: timedelta,
+    named: str,
+) -> None:
+    save(context, "report", "* * * * *", overdue={"policy": "catch_up_all"})
+
+    def refuse(_fence: Fence, admissions: Sequence[Admission], *, now: datetime) -> list[AdmissionOutcome]:
+        return [AdmissionOutcome.KEY_USED for _ in admissions]
+
+    monkeypatch.setattr(context.store, "commit_admissions", refuse)
+    work_off(new_dispatcher("a"), START + MINUTE + late)
+    assert show_schedule(context, "report")["status_reason"] == (
+        f"{named} or its period key exists already, though nobody was found to use it."
+    )

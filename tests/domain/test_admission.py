@@ -8,13 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.domain.admission import (
+    CAREFUL_INSTANTS_MAX,
     INSTANTS_PER_ADMISSION_MAX,
     RUNS_PER_ADMISSION_MAX,
     Admission,
     DueSchedule,
     plan_admission,
+    probes_of,
 )
 from rota.domain.cadence import Cadence
+from rota.domain.identity import RunId, run_id_of
+from rota.domain.key_uses import KeyUse
 from rota.domain.overdue import CatchUpAll, Expire, LatestOnly, OverduePolicy
 from rota.domain.recurrence import Cron
 from rota.domain.run import RunState
@@ -196,6 +200,55 @@ def test_a_resume_within_a_second_is_planned_like_any_other(milliseconds: int) -
     planned = plan_all(due_since(TEN + MINUTE, LatestOnly(), suspensions=(pause,)), now=resumed_at)
     expected = [TEN + MINUTE] if milliseconds else [TEN + 10 * MINUTE]
     assert expected == run_instants(planned)
+
+
+def careful(due: DueSchedule, *, until: datetime) -> DueSchedule:
+    return replace(due, schedule=replace(due.schedule, careful_until=until))
+
+
+def uses_at(
+    due: DueSchedule, *minutes: int, state: RunState = RunState.SKIPPED, now: datetime
+) -> dict[RunId, KeyUse]:
+    """What the probes find where the instants those minutes after ten have their runs."""
+    ids = [run_id_of(due.schedule.schedule_id, 1, TEN + minute * MINUTE) for minute in minutes]
+    probed = {probe.run_id for probe in probes_of(due, MINUTELY, now=now)}
+    return {id_: KeyUse(run_id=id_, state=state, reason="on_request") for id_ in ids if id_ in probed}
+
+
+@pytest.mark.parametrize(
+    ("state", "outcome"),
+    [
+        (RunState.PLANNED, "superseded"),
+        (RunState.SUCCEEDED, "superseded"),
+        (RunState.SKIPPED, None),
+        (RunState.CANCELLED, None),
+    ],
+)
+def test_only_what_runs_or_has_run_supersedes(state: RunState, outcome: str | None) -> None:
+    now = TEN + MINUTE + 30 * SECOND
+    due = careful(due_since(TEN, LatestOnly()), until=TEN + 2 * MINUTE)
+    planned = plan_admission(due, MINUTELY, now=now, uses=uses_at(due, 1, state=state, now=now))
+    assert [run.scheduled_at for run in planned.runs] == ([] if outcome else [TEN])
+    assert [skip.reason for skip in planned.skips] == ([outcome] if outcome else [])
+
+
+@pytest.mark.parametrize("backlog", [CAREFUL_INSTANTS_MAX - 1, CAREFUL_INSTANTS_MAX, 300])
+def test_the_last_one_that_is_not_skipped_on_request_runs_however_many_behind_it_are(backlog: int) -> None:
+    now = TEN + backlog * MINUTE
+    due = careful(due_since(TEN, LatestOnly()), until=now + MINUTE)
+    uses = uses_at(due, *range(50, backlog + 1), now=now)
+    planned = plan_admission(due, MINUTELY, now=now, uses=uses)
+    assert [run.scheduled_at for run in planned.runs] == [TEN + 49 * MINUTE]
+    assert [(skip.reason, skip.count) for skip in planned.skips] == [("superseded", 49)]
+
+
+def test_a_later_one_supersedes_over_a_pause_that_is_longer_than_one_commit() -> None:
+    pause = Suspension(from_=TEN + MINUTE, until=TEN + 250 * MINUTE, reason="paused")
+    now = TEN + 252 * MINUTE
+    due = careful(due_since(TEN, LatestOnly(), suspensions=(pause,)), until=now + MINUTE)
+    planned = plan_admission(due, MINUTELY, now=now, uses=uses_at(due, 250, 251, now=now))
+    assert planned.runs == ()
+    assert [skip.reason for skip in planned.skips] == ["superseded", "paused"]
 
 
 policies = st.one_of(

@@ -4,11 +4,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from rota.domain.cadence import Cadence
+from rota.domain.cadence import Cadence, Fold
 from rota.domain.json_text import JsonText
 from rota.domain.recurrence import At, Cron, Every
 from rota.domain.zone import fingerprint
-from rota.domain.zone_rules import names_the_same, offsets_text, zone_of_offsets
+from rota.domain.zone_rules import first_difference, names_the_same, offsets_text, zone_of_offsets
 from rota.zones import load_zone, pinned_zones
 
 NOW = datetime(2026, 11, 30, tzinfo=UTC)
@@ -30,15 +30,16 @@ def test_a_text_that_it_did_not_write_is_refused(text: str) -> None:
 
 
 def test_only_what_the_other_offsets_touch_is_another_instant() -> None:
-    def same(expression: str, *ends: datetime) -> bool:
+    def same(expression: str, *ends: datetime, fold: Fold = "first") -> bool:
         rule = Cron(expression=expression)
-        old = Cadence(rule, load_zone("Europe/Paris"), gap="skip", fold="first")
-        new = Cadence(rule, load_zone("Etc/GMT-1"), gap="skip", fold="first")
+        old = Cadence(rule, load_zone("Europe/Paris"), gap="skip", fold=fold)
+        new = Cadence(rule, load_zone("Etc/GMT-1"), gap="skip", fold=fold)
         return names_the_same(old, new, from_=NOW, ends=ends)
 
     assert not same("0 9 * * *")
     assert same("0 9 * 12 *")
-    assert same("*/15 * * * *")
+    assert same("*/15 * * * *", fold="both")
+    assert not same("*/15 * * * *")
     assert not same("15 2 * * *")
     assert same("0 9 * * *", datetime(2027, 3, 28, tzinfo=UTC))
     assert not same("0 9 * * *", datetime(2027, 3, 29, tzinfo=UTC))
@@ -49,3 +50,25 @@ def test_elapsed_time_and_instants_are_the_same_under_any_rules() -> None:
         old = Cadence(rule, load_zone("Europe/Paris"), gap="skip", fold="first")
         new = Cadence(rule, load_zone("Asia/Tokyo"), gap="skip", fold="first")
         assert names_the_same(old, new, from_=NOW, ends=[])
+
+
+@pytest.mark.parametrize(
+    ("expression", "from_", "first"),
+    [
+        ("0 9 * * *", "2026-11-30T00:00:00", "2027-03-28T07:00:00"),
+        ("* * * * 1-5", "2027-05-05T00:00:00", "2027-05-07T22:00:00"),
+        ("* * * 4-8 *", "2027-05-05T00:00:00", "2027-08-31T22:00:00"),
+        ("* * * 1-3,11,12 *", "2026-11-30T00:00:00", "2027-03-31T22:00:00"),
+        ("* * * 11,12 *", "2026-11-30T00:00:00", None),
+        ("* * * * *", "2027-05-05T00:00:00", "2027-10-31T01:00:00"),
+    ],
+)
+def test_the_first_difference_is_found_behind_a_long_stretch_that_is_alike(
+    expression: str, from_: str, first: str | None
+) -> None:
+    """Without its summer time the days of Paris begin an hour later in summer."""
+    rule = Cron(expression=expression)
+    old = Cadence(rule, load_zone("Europe/Paris"), gap="skip", fold="first")
+    new = Cadence(rule, load_zone("Etc/GMT-1"), gap="skip", fold="first")
+    found = first_difference(old, new, from_=datetime.fromisoformat(from_).replace(tzinfo=UTC))
+    assert found == (None if first is None else datetime.fromisoformat(first).replace(tzinfo=UTC))

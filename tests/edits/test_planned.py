@@ -327,3 +327,35 @@ def test_upcoming_tells_a_cancelled_day_and_the_next_due_is_that_of_a_planned_ru
     assert [entry["reason"] for entry in entries_of(life.world.app.upcoming(ID), "skipped")] == ["cancelled"]
     assert life.world.app.get_schedule(ID)["next_due"] == "2026-01-10T18:00:00Z"
     assert life.world.app.list_schedules()[0]["next_due"] == "2026-01-10T18:00:00Z"
+
+
+def test_what_waits_to_take_over_can_be_skipped_but_not_moved(store: Store) -> None:
+    life = life_in(store)
+    life.edit(timezone="Asia/Tokyo", effective_from="2026-01-12T12:00:00Z")
+    with pytest.raises(Conflict, match="Version 2 has not taken over yet: move it when it has"):
+        move_occurrence(life.context, ID, scheduled_at="2026-01-14T00:00:00Z", to="2026-01-14T02:00:00Z")
+    skip_occurrence(life.context, ID, scheduled_at="2026-01-14T00:00:00Z")
+    with pytest.raises(Conflict, match="has not taken over yet"):
+        move_occurrence(life.context, ID, scheduled_at="2026-01-14T00:00:00Z", to="2026-01-14T02:00:00Z")
+    life.until("2026-01-12T12:00:00Z")
+    move_occurrence(life.context, ID, scheduled_at="2026-01-14T00:00:00Z", to="2026-01-14T02:00:00Z")
+    life.until("2026-01-14T12:00:00Z")
+    assert [run["due_at"] for run in life.runs()][-1] == "2026-01-14T02:00:00Z"
+
+
+def test_a_local_time_is_of_the_version_in_whose_window_it_lies(store: Store) -> None:
+    life = life_in(store)
+    life.edit(timezone="Asia/Tokyo", effective_from="2026-01-12T12:00:00Z")
+    before = skip_occurrence(life.context, ID, scheduled_at="2026-01-12T09:00")
+    after = skip_occurrence(life.context, ID, scheduled_at="2026-01-14T09:00")
+    assert [run["run_id"] for run in (before, after)] == [
+        "report-7.1.20260112T090000Z",
+        "report-7.2.20260114T000000Z",
+    ]
+
+
+def test_the_hint_at_the_next_occurrence_is_of_the_version_that_names_it(store: Store) -> None:
+    life = life_in(store)
+    life.edit(timezone="Asia/Tokyo", effective_from="2026-01-12T12:00:00Z")
+    with pytest.raises(NotFound, match=r"2026-01-13T00:00:00Z \(2026-01-13T09:00 in Asia/Tokyo\)"):
+        skip_occurrence(life.context, ID, scheduled_at="2026-01-12T11:00:00Z")

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from rota.domain.errors import ZoneRulesDiffer
+from rota.service.creation import create_schedule
 from rota.service.health import check_readiness
 from rota.service.zone_updates import apply_zones, check_zones
 from rota.store.port import Store
@@ -13,6 +14,7 @@ from rota.testing import World
 from tests.doctored_zones import doctored_zones
 from tests.edits.lives import ID, Life, entries_of, rule
 
+Fields = dict[str, object]
 PARIS = "Europe/Paris"
 STAYS_IN_SUMMER = {PARIS: "Etc/GMT-2"}
 """Paris gives up its winter time: from the end of October on its instants are an hour earlier."""
@@ -48,13 +50,12 @@ def test_schedules_are_left_alone_until_the_rules_are_applied_and_others_go_on(
 
 
 def test_an_edit_takes_the_new_rules_up_as_well(store: Store, newer: Path) -> None:
-    life = life_in_paris(store, overdue={"policy": "catch_up_all"}).until("2026-10-25T12:00:00Z")
-    life.world.clock.set(life.world.now + timedelta(days=2))
+    life = life_in_paris(store).until("2026-10-26T12:00:00Z")
     upgraded(life, newer).edit(params={"x": 1})
     life.until("2026-10-29T12:00:00Z")
     assert [(run["version"], run["scheduled_at"]) for run in life.runs()][-5:] == [
         (1, "2026-10-25T08:00:00Z"),
-        (2, "2026-10-26T07:00:00Z"),
+        (1, "2026-10-26T08:00:00Z"),
         (2, "2026-10-27T07:00:00Z"),
         (2, "2026-10-28T07:00:00Z"),
         (2, "2026-10-29T07:00:00Z"),
@@ -209,6 +210,101 @@ def test_a_version_that_waits_takes_over_behind_the_new_one(store: Store, newer:
     }
     assert windows[2][0] == windows[2][1]
     assert windows[3][1] == windows[4][0] == "2026-10-28T00:00:00Z"
+
+
+def test_what_max_occurrences_ends_with_follows_the_rules_of_a_version_that_waits(
+    store: Store, tmp_path: Path
+) -> None:
+    """Each of the 14 comes an hour or two later; 9 are named before it takes over, one of them has run."""
+    newer = doctored_zones(tmp_path / "zones", {PARIS: "UTC"}, release="2099a")
+    life = life_in_paris(store).until("2026-10-21T12:00:00Z")
+    life.edit(max_occurrences=14, effective_from="2026-10-30T00:00:00Z", recurrence={"cron": "0 10 * * *"})
+    assert apply_zones(upgraded(life, newer).context)["counts"] == {
+        "version": 1,
+        "restamped": 0,
+        "failed": 0,
+    }
+    life.until("2026-11-30T12:00:00Z")
+    instants = [str(run["scheduled_at"]) for run in life.runs()]
+    assert (len(instants), instants[-1]) == (14, "2026-11-03T10:00:00Z")
+
+
+def test_what_the_new_rules_name_before_it_counts_for_a_version_that_waits(
+    store: Store, tmp_path: Path
+) -> None:
+    """By the clocks of Tokyo the boundary, midnight in UTC, comes after the 8 o'clock of the day that begins there."""
+    newer = doctored_zones(tmp_path / "zones", {PARIS: "Asia/Tokyo"}, release="2099a")
+    life = life_in_paris(store, recurrence={"cron": "0 8 * * *"}).until("2026-10-21T12:00:00Z")
+    life.edit(max_occurrences=14, effective_from="2026-10-30T00:00:00Z")
+    apply_zones(upgraded(life, newer).context)
+    life.until("2026-11-30T12:00:00Z")
+    assert [run["period_key"] for run in life.runs()] == [
+        *(f"day:2026-10-{day}" for day in range(21, 32)),
+        *(f"day:2026-11-{day:02}" for day in range(1, 4)),
+    ]
+
+
+def test_what_max_occurrences_ends_with_follows_the_rules_though_a_replaced_version_hid_the_change(
+    store: Store, tmp_path: Path
+) -> None:
+    newer = doctored_zones(tmp_path / "zones", {PARIS: "Etc/GMT-1"}, release="2099a")
+    life = Life(store, start="2027-03-20T00:00:00Z", **rule("0 9 * * *", PARIS), max_occurrences=14)
+    life.until("2027-03-21T00:00:00Z")
+    life.edit(max_occurrences=None, effective_from="2027-03-25T00:00:00Z")
+    assert apply_zones(upgraded(life, newer).context)["counts"] == {
+        "version": 0,
+        "restamped": 1,
+        "failed": 0,
+    }
+    life.edit(params={"x": 1}, effective_from="2027-05-01T00:00:00Z", replaces_pending=True)
+    life.until("2027-04-30T00:00:00Z")
+    instants = [str(run["scheduled_at"]) for run in life.runs()]
+    assert (len(instants), instants[-1]) == (14, "2027-04-02T08:00:00Z")
+
+
+@pytest.mark.parametrize(
+    ("rules", "fields", "edit", "problem"),
+    [
+        (
+            "America/New_York",
+            {"recurrence": {"at": "2027-03-20T02:30"}},
+            {"recurrence": {"at": "2027-03-14T02:30"}, "effective_from": "2027-03-01T00:00:00Z"},
+            "does not exist",
+        ),
+        (
+            "Etc/GMT-2",
+            {},
+            {"ends_at": "2026-10-30T09:00:00Z", "effective_from": "2026-10-30T07:30:00Z"},
+            "no occurrence before this end",
+        ),
+    ],
+    ids=["the other stays", "the other changes too"],
+)
+def test_a_version_that_waits_and_is_left_nothing_is_told_and_left_alone(
+    store: Store, tmp_path: Path, rules: str, fields: Fields, edit: Fields, problem: str
+) -> None:
+    newer = doctored_zones(tmp_path / "zones", {PARIS: rules}, release="2099a")
+    life = life_in_paris(store, **fields)
+    life.edit(**edit)
+    before = life.versions()
+    [zone] = entries_of(check_zones(upgraded(life, newer).context), "zones")
+    assert zone["schedules_changed"] == 1
+    done = apply_zones(life.context)
+    assert done["counts"] == {"version": 0, "restamped": 0, "failed": 1}
+    [schedule] = entries_of(done, "schedules")
+    assert problem in str(schedule["problem"])
+    assert life.versions() == before
+
+
+def test_schedules_that_share_a_rule_are_judged_each_by_its_own_end(store: Store, newer: Path) -> None:
+    life = life_in_paris(store)
+    for id_, ends_at in (("a", "2026-10-24T00:00:00Z"), ("z", "2026-11-24T00:00:00Z")):
+        create_schedule(
+            life.context, {"id": id_, "job": "sales_report", **rule("0 9 * * *", PARIS), "ends_at": ends_at}
+        )
+    done = apply_zones(upgraded(life, newer).context)
+    outcomes = {entry["schedule_id"]: entry["outcome"] for entry in entries_of(done, "schedules")}
+    assert outcomes == {"a": "restamped", ID: "version", "z": "version"}
 
 
 def test_a_version_that_waits_in_the_changed_zone_is_stamped_while_the_other_zone_governs(

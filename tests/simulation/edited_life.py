@@ -5,6 +5,7 @@ person whose edit was drafted before others changed the schedule.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import islice
@@ -22,6 +23,7 @@ from rota.service.editing import edit_schedule, plan_edit
 from rota.service.idempotency import KeyReused
 from rota.service.planning import move_occurrence, plan_occurrences, skip_occurrence
 from rota.service.requested import replay_run, request_run
+from rota.service.runs import cancel_run
 from rota.service.schedules import resume_schedule
 from rota.store.port import AdmissionOutcome, ChangeOutcome, Fence, PlannedDue, RunFilter, ScheduleChange
 from rota.testing.clock import ManualClock
@@ -69,7 +71,7 @@ WHY = Actor(name="ops", reason="the printer was empty")
 class EditedLife(Life):
     """Five schedules, one of them steady."""
 
-    events = 220
+    events = 180
     passes = (5 * SECOND, 90 * SECOND, HOUR / 3, HOUR, 3 * HOUR, 7 * HOUR, 13 * HOUR, 30 * HOUR)
     leaps = (-5 * HOUR, -HOUR / 3, 20 * SECOND, 50 * SECOND, 2 * HOUR, 30 * HOUR)
     healing = (3 * HOUR,) * 80
@@ -80,6 +82,7 @@ class EditedLife(Life):
             (id_, 1): {"edit": 0} for id_ in self.schedules
         }
         self.edits = 0
+        self.crowded: str | None = None
         self.decisions: list[tuple[Fence, Admission]] = []
         self.drafts: list[tuple[ScheduleChange, dict[str, object]]] = []
         self.witness = Witness(context.store, self.schedules)
@@ -118,13 +121,16 @@ class EditedLife(Life):
             self.draft: 1,
             self.post: 1,
             self.overtake: 2,
+            self.crowd: 3,
         }
 
     def look(self, event: str) -> None:
         self.witness.look(event)
 
     def some_schedule(self) -> str:
-        """Every other time the steady one: it is the one that tells what is lost."""
+        """Often the steady one: it is the one that tells what is lost."""
+        if self.crowded is not None:
+            return self.crowded
         return STEADY if self.random.random() < 0.4 else self.random.choice(self.schedules)
 
     @property
@@ -172,7 +178,7 @@ class EditedLife(Life):
         )
 
     def fill_back(self) -> bool:
-        id_ = self.random.choice(self.schedules)
+        id_ = self.some_schedule()
         hours = sorted(self.random.sample(range(70), 2))
         until, from_ = (format_instant(self._in_hours(-number, -number)) for number in hours)
         return self.asks(lambda: backfill(self.context, id_, from_=from_, until=until))
@@ -200,7 +206,7 @@ class EditedLife(Life):
                 plan = plans.plan(row)
                 assert isinstance(plan, Admission)
                 self.decisions.append((fence, plan))
-            for planned in store.read_planned(state.partition, now=later, limit=10):
+            for planned in store.read_planned(state.partition, now=later, limit=50):
                 assert isinstance(planned, PlannedDue)
                 change = judge(store, cadences, planned.due, planned.run, now=later)
                 admission = replace(unchanged(planned.due.schedule), run_changes=(change,))
@@ -219,19 +225,20 @@ class EditedLife(Life):
         """A decision, something that is done to the schedules, and the commit of that decision."""
         self.decide()
         changes = [
-            self.edit,
-            self.pause,
-            self.resume,
-            self.plan,
-            self.skip,
-            self.move,
-            self.cancel,
-            self.dispatch,
+            *(self.edit, self.pause, self.resume, self.plan, self.skip, self.move),
+            *(self.cancel_decided, self.cancel_decided, self.dispatch),  # none of them raises the revision
         ]
         change: Callable[[], object] = self.random.choice(changes)
         change()
         self.look(name_of(change))
         self.commit()
+
+    def cancel_decided(self) -> None:
+        """A planned run about which somebody else has just decided."""
+        decided = [change.run for _, admission in self.decisions for change in admission.run_changes]
+        if decided:
+            with suppress(Conflict):  # it has been settled meanwhile
+                cancel_run(self.context, self.random.choice(decided).run_id)
 
     def draft(self) -> bool:
         """Somebody decides about an edit by what is stored now, and posts it later."""
@@ -262,6 +269,18 @@ class EditedLife(Life):
         self.dispatch()
         self.look("dispatch")
         return self.post()
+
+    def crowd(self) -> None:
+        """Several people are at one schedule."""
+        self.crowded = self.some_schedule()
+        doings: list[Action] = [
+            *(self.plan, self.pause, self.resume, self.edit, self.fill_back),
+            *(self.skip, self.move, self.cancel, self.fall_due, self.fall_due),
+        ]
+        for doing in self.random.choices(doings, k=8):
+            doing()
+            self.look(name_of(doing))
+        self.crowded = None
 
     def asks(self, request: Callable[[], object]) -> bool:
         """Whether it was done: what cannot be done as things stand is refused by name."""

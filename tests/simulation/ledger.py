@@ -23,6 +23,12 @@ from tests.simulation.rules import Named, Rule, key_text, period_of
 ALL = 100_000
 LATE = datetime.fromisoformat("2200-01-01T00:00:00+00:00")
 
+WAITING_WHERE = {
+    ScheduleStatus.ACTIVE: {RunState.HELD},
+    ScheduleStatus.ENDED: {RunState.HELD, RunState.PLANNED},
+}
+"""Runs that are still to be decided by the dispatcher, by their schedule's status."""
+
 ZoneOf = Callable[[Version], ZoneInfo]
 """The zone as the version was computed with it."""
 
@@ -55,6 +61,11 @@ class Ledger:
         recurrence = version.definition.recurrence
         assert isinstance(recurrence, Cron)
         return Rule(cron=recurrence.expression, zone=self.zone_of(version), fold=version.fold)
+
+    def counts(self, run: Run, *, under: int) -> bool:
+        """Whether the run uses a period of that version at all: none does that was over when its keys began anew."""
+        counts_from = self.versions[under].counts_from
+        return counts_from is None or max(run.scheduled_at, run.due_at) >= counts_from
 
     def period_under(self, number: int, run: Run | Named) -> Hashable:
         """The period of a run, or of what a rule names, as that version tells periods."""
@@ -117,18 +128,23 @@ def check_series(ledger: Ledger) -> None:
 
 
 def check_cursor(ledger: Ledger) -> None:
-    """It stands at an instant that its version names in its window, or at the end of that."""
-    cursor = ledger.record.schedule.cursor
+    """It stands at an instant that its version names in its window, or at the end of that; and it is due before, as
+    long as runs wait to be released or dropped."""
+    cursor, status = ledger.record.schedule.cursor, ledger.record.schedule.status
+    waiting = {run.state for run in ledger.runs.values()} & WAITING_WHERE.get(status, set())
+    due_at, scheduled_at = cursor.due_at, cursor.scheduled_at
+    is_looked_at = due_at is not None and (scheduled_at is None or due_at < scheduled_at)
+    assert is_looked_at or not waiting, f"{waiting} are forgotten"
     owner = ledger.versions[cursor.version]
     for number in range(cursor.version + 1, ledger.latest):
         version = ledger.versions[number]
         assert version.effective_from == version.effective_until, "it was passed over"
-    if cursor.scheduled_at is None:
-        assert ledger.record.schedule.status is ScheduleStatus.ENDED
+    if scheduled_at is None:
+        assert status is ScheduleStatus.ENDED
         return
-    is_named = ledger.rule(cursor.version).at(cursor.scheduled_at) is not None
-    is_inside = owner.effective_from <= cursor.scheduled_at < (owner.effective_until or LATE)
-    assert (is_named and is_inside) or cursor.scheduled_at == owner.effective_until
+    is_named = ledger.rule(cursor.version).at(scheduled_at) is not None
+    is_inside = owner.effective_from <= scheduled_at < (owner.effective_until or LATE)
+    assert (is_named and is_inside) or scheduled_at == owner.effective_until
 
 
 def check_outcomes(ledger: Ledger) -> None:
@@ -194,8 +210,8 @@ def check_suppressions(ledger: Ledger) -> None:
             continue
         found = re.fullmatch(r"\S+ is used by run ([^\s,]+)(, which was .+)?", skip.note or "")
         assert found is not None, skip
-        user, counts_from = ledger.runs[found[1]], ledger.versions[skip.version].counts_from
-        assert counts_from is None or user.scheduled_at >= counts_from, (skip, user)
+        user = ledger.runs[found[1]]
+        assert ledger.counts(user, under=skip.version), (skip, user)
         for named in ledger.rule(skip.version).between(skip.from_, skip.until):
             same = ledger.period_under(skip.version, named) == ledger.period_under(skip.version, user)
             assert same, (skip, user)

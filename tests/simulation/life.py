@@ -139,7 +139,8 @@ class Life:
     def pass_time_to_due(self) -> bool:
         """To the very instant at which something falls due next."""
         due_times = self.context.store.read_due_times(range(self.context.partition_count))
-        coming = [due_at for due_at in due_times.values() if due_at > self.clock.now()]
+        now = self.clock.now()
+        coming = [due_at for due_at in due_times.values() if now < due_at < now + 30 * HOUR]
         if not coming:
             return False
         self.clock.set(min(coming))
@@ -240,13 +241,16 @@ class Life:
         error = self.clock.now() - self.true_now
         self.clock.leap(-error if error > HOUR else self.random.choice(self.leaps))
 
+    def some_schedule(self) -> str:
+        return self.random.choice(self.schedules)
+
     def pause(self) -> bool:
-        return self.try_to(pause_schedule, self.random.choice(self.schedules))
+        return self.try_to(pause_schedule, self.some_schedule())
 
     def resume(self) -> bool:
         return self.try_to(
             lambda context, id_: resume_schedule(context, id_, apply_overdue=self.random.random() < 0.3),
-            self.random.choice(self.schedules),
+            self.some_schedule(),
         )
 
     def resume_one(self, id_: str) -> None:
@@ -266,7 +270,7 @@ class Life:
         return True
 
     def cancel(self) -> None:
-        runs = self.context.store.list_runs(RunFilter(), before=None, limit=20)
+        runs = self.context.store.list_runs(RunFilter(), before=None, limit=500)
         open_runs = [run for run in runs if run.state not in SETTLED]
         if open_runs:
             cancel_run(self.context, self.random.choice(open_runs).run_id)

@@ -129,11 +129,9 @@ def _is_owned(run: Run, *ledgers: Ledger) -> bool:
 def _shares_its_period(ledger: Ledger, run: Run, other: Run) -> bool:
     """Whether `other` used the period when the run was created, as the version that created it tells periods."""
     number = run.carried_by or run.version
-    counts_from = ledger.versions[number].counts_from
-    is_counted = counts_from is None or run.origin == "backfill" or other.scheduled_at >= counts_from
     return (
         uses_its_period(other)
-        and is_counted
+        and (run.origin == "backfill" or ledger.counts(other, under=number))
         and ledger.period_under(number, run) == ledger.period_under(number, other)
     )
 
@@ -168,13 +166,11 @@ def check_activation(before: Ledger, now: Ledger) -> None:
     at_stake = list(_at_stake(now, old, new))
     assert {run.version for run in carried.values()} <= {old}
     assert carried.keys() <= {named.instant for named in at_stake}, "carried, though it would have been run"
-    counts_from = now.versions[new].counts_from
     # Whatever became of it since: a run that nobody started in time may have been skipped at once.
     used = {
         now.period_under(new, run)
         for run in (*before.occurrences, *now.occurrences)
-        if (uses_its_period(run) or run.carried_by == new)
-        and (counts_from is None or run.scheduled_at >= counts_from)
+        if (uses_its_period(run) or run.carried_by == new) and now.counts(run, under=new)
     }
     # What was planned has its own outcome, be it that it came too late.
     planned = {run.scheduled_at for run in before.occurrences if run.version == old}

@@ -148,7 +148,6 @@ def test_an_instant_beyond_all_dates_is_no_last_run(store: SqlStore, path: Path)
     plan(store, schedule, run_at(schedule, NINE), run_at(schedule, NINE + DAY))
     execute(path, "UPDATE runs SET scheduled_at = 1e18 WHERE run_id LIKE '%20260111%'")
     assert store.get_last_run_time(schedule.schedule_id) == NINE
-    assert store.get_last_decided(schedule.schedule_id, before=None) == NINE
 
 
 def test_a_queued_run_that_lost_its_intent_can_be_changed(store: SqlStore, path: Path) -> None:

@@ -92,18 +92,27 @@ def test_a_list_of_versions_goes_on_over_those_that_make_no_sense(store: SqlStor
 
 
 @pytest.mark.parametrize("offsets", BROKEN_OFFSETS)
-def test_zone_rules_that_make_no_sense_are_left_out_and_stop_no_others(
+def test_zone_rules_that_make_no_sense_are_listed_and_stop_no_others(
     store: SqlStore, path: Path, offsets: str
 ) -> None:
     for id_, timezone in ((BAD, "Asia/Tokyo"), (GOOD, "Europe/Rome")):
         create(store, new_schedule(id_, of=definition(timezone=timezone)))
     execute(path, "UPDATE zone_rules SET offsets = ? WHERE timezone = 'Asia/Tokyo'", [offsets])
-    [rules] = store.list_zone_rules()
-    assert rules.timezone == "Europe/Rome"
+    assert [rules.timezone for rules in store.list_zone_rules()] == ["Asia/Tokyo", "Europe/Rome"]
     [(fingerprint,)] = execute(path, "SELECT fingerprint FROM zone_rules WHERE timezone = 'Asia/Tokyo'")
     with pytest.raises(UnreadableRow, match="zone Asia/Tokyo"):
         store.get_zone_rules("Asia/Tokyo", str(fingerprint))
     assert due_ids(store) == [BAD, GOOD]
+
+
+def test_zone_rules_that_are_lost_are_listed_while_they_are_in_use(store: SqlStore, path: Path) -> None:
+    for id_, timezone in (("s1", "Asia/Tokyo"), ("s2", "Europe/Rome"), ("s3", "UTC"), ("s4", "Europe/Rome")):
+        create(store, new_schedule(id_, of=definition(timezone=timezone)))
+    listed = store.list_zone_rules()
+    execute(path, "DELETE FROM zone_rules WHERE timezone IN ('Europe/Rome', 'UTC')")
+    assert store.list_zone_rules() == listed
+    execute(path, "UPDATE schedules SET status = 'ended' WHERE id IN ('s1', 's2', 's3')")
+    assert [rules.timezone for rules in store.list_zone_rules()] == ["Europe/Rome"]
 
 
 def test_what_was_computed_with_some_rules_is_listed_over_what_makes_no_sense(

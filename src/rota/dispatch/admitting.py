@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from rota.cadences import Cadences
-from rota.dispatch.planning import Plans
+from rota.dispatch.planning import Plans, unreadable
 from rota.dispatch.poison import abandonment_of, error_change
 from rota.domain.admission import Admission, DueSchedule
 from rota.domain.schedule import ScheduleStatus
@@ -19,9 +19,9 @@ from rota.telemetry import get_logger
 log = get_logger("dispatch")
 
 REFUSALS = {
-    AdmissionOutcome.PRUNED: "The run {} lies before the kept history, though the schedule's cursor had not passed it.",
-    AdmissionOutcome.KEY_USED: "The run {} or its period key exists already, though nobody was found to use it.",
-    AdmissionOutcome.NOT_OWNED: "The run {} lies outside the window of its version.",
+    AdmissionOutcome.PRUNED: "{} lies before the kept history, though the schedule's cursor had not passed it.",
+    AdmissionOutcome.KEY_USED: "{} or its period key exists already, though nobody was found to use it.",
+    AdmissionOutcome.NOT_OWNED: "{} lies outside the window of its version.",
 }
 
 
@@ -51,10 +51,10 @@ def admit_page(
     report = PageReport(read=len(rows))
     plans = Plans(store, cadences, now=now)
     refused = _commit(store, fence, [(row, plans.plan(row)) for row in rows], report, differing, now=now)
-    again = [(row, plans.plan(row, careful=True)) for row in refused]
-    for row in _commit(store, fence, again, report, differing, now=now):
-        problem = REFUSALS[AdmissionOutcome.KEY_USED].format(row.schedule.schedule_id)
-        _put_into_error(store, fence, plans.unreadable(row, problem), now=now, report=report)
+    again = [(row, plans.plan(row, careful=True)) for row, _ in refused]
+    for row, admission in _commit(store, fence, again, report, differing, now=now):
+        problem = _problem_of(admission, AdmissionOutcome.KEY_USED)
+        _put_into_error(store, fence, unreadable(row, problem), now=now, report=report)
     return report
 
 
@@ -66,8 +66,8 @@ def _commit(
     differing: set[ZoneRules],
     *,
     now: datetime,
-) -> list[DueSchedule]:
-    """Writes what was planned; the schedules whose admission met a key that exists already."""
+) -> list[tuple[DueSchedule, Admission]]:
+    """Writes what was planned; the schedules whose admission met a key that exists already, each with that."""
     admissions: list[tuple[DueSchedule | Unreadable, Admission]] = []
     for row, plan in planned:
         match plan:
@@ -84,7 +84,7 @@ def _commit(
         if admissions
         else []
     )
-    refused: list[DueSchedule] = []
+    refused: list[tuple[DueSchedule, Admission]] = []
     for (row, admission), outcome in zip(admissions, outcomes, strict=True):
         report.is_changed = report.is_changed or outcome is not AdmissionOutcome.FENCED
         if outcome is AdmissionOutcome.ADMITTED:
@@ -92,7 +92,7 @@ def _commit(
         elif outcome is AdmissionOutcome.FENCED:
             report.is_fenced = True
         elif outcome is AdmissionOutcome.KEY_USED and isinstance(row, DueSchedule):
-            refused.append(row)
+            refused.append((row, admission))
         elif outcome in REFUSALS:
             _put_into_error(store, fence, _refused(row, admission, outcome), now=now, report=report)
     return refused
@@ -112,21 +112,27 @@ def _leave_alone(rules: ZoneRules, differing: set[ZoneRules], report: PageReport
     log.error(
         "zone.rules_differ",
         timezone=rules.timezone,
-        problem="Schedules of this zone were computed with other rules than this process has; it leaves them alone "
-        "until `rota tz apply`.",
+        problem="Schedules of this zone were computed with other rules than this process has, or it does not know the "
+        "zone; it leaves them alone until `rota tz apply`, or until tzdata is upgraded here.",
     )
 
 
 def _refused(row: DueSchedule | Unreadable, admission: Admission, outcome: AdmissionOutcome) -> Unreadable:
     status = row.schedule.status if isinstance(row, DueSchedule) else row.status
-    first = admission.runs[0].run_id if admission.runs else admission.schedule_id
     return Unreadable(
         schedule_id=admission.schedule_id,
         status=status,
         cursor=admission.expected_cursor,
         revision=admission.expected_revision,
-        problem=REFUSALS[outcome].format(first),
+        problem=_problem_of(admission, outcome),
     )
+
+
+def _problem_of(admission: Admission, outcome: AdmissionOutcome) -> str:
+    """Which of several runs it is, the store does not say."""
+    ids = [run.run_id for run in admission.runs]
+    named = f"The run {ids[0]}" if len(ids) == 1 else f"One of the {len(ids)} runs from {ids[0]} to {ids[-1]}"
+    return REFUSALS[outcome].format(named)
 
 
 def _put_into_error(

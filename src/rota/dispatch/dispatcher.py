@@ -130,11 +130,12 @@ class Dispatcher:
         admitted, changed, left = 0, False, self._page
         for place, partition in enumerate(ready):
             fence = fences[partition]
+            # Before anything can raise: the next step then begins with the others.
+            self._last_served = partition
             planned = admit_planned(self._store, self._cadences, fence, now=now, limit=left)
             page = admit_page(
                 self._store, self._cadences, fence, now=now, limit=left, differing=self._differing
             )
-            self._last_served = partition
             admitted += planned.queued + page.admitted
             changed = changed or planned.is_changed or page.is_changed
             left -= page.read

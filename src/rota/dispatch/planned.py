@@ -3,16 +3,19 @@
 See `rota.domain.planned` for the rule, and `DispatchStore.commit_planned` for what the statement leaves.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 
 from rota.cadences import Cadences
 from rota.dispatch.admitting import queued_by
-from rota.dispatch.planning import judge
+from rota.dispatch.planning import Plans
 from rota.dispatch.poison import error_change
-from rota.domain.admission import RUNS_PER_ADMISSION_MAX, Admission, unchanged
-from rota.store.port import AdmissionOutcome, Fence, PlannedDue, Store, Unreadable
+from rota.domain.admission import RUNS_PER_ADMISSION_MAX, Admission
+from rota.store.port import AdmissionOutcome, ChangeOutcome, Fence, PlannedDue, Store, Unreadable
+from rota.telemetry import get_logger
+
+log = get_logger("dispatch")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,22 +33,31 @@ def admit_planned(
     at_once = store.commit_planned(fence, now=now, limit=limit)
     rows = store.read_planned(fence.partition, now=now, limit=limit)
     queued, is_changed = at_once.queued, at_once.total > 0
+    plans = Plans(store, cadences, now=now)
     admissions: list[Admission] = []
     for _, group in groupby(sorted(rows, key=_schedule_of), key=_schedule_of):
-        first, *rest = group
-        if isinstance(first, Unreadable):
-            store.commit_change(error_change(first, now=now), fence=fence)
-            is_changed = True
-            continue
-        judged = [first, *(row for row in rest if isinstance(row, PlannedDue))][:RUNS_PER_ADMISSION_MAX]
-        changes = tuple(judge(store, cadences, row.due, row.run, now=now) for row in judged)
-        admissions.append(replace(unchanged(first.due.schedule), run_changes=changes))
+        plan = _plan_of(plans, list(group))
+        if isinstance(plan, Unreadable):
+            if store.commit_change(error_change(plan, now=now), fence=fence) is ChangeOutcome.CHANGED:
+                log.error("schedule.error", schedule_id=plan.schedule_id, problem=plan.problem)
+                is_changed = True
+        else:
+            admissions.append(plan)
     outcomes = store.commit_admissions(fence, admissions, now=now) if admissions else []
     for admission, outcome in zip(admissions, outcomes, strict=True):
         if outcome is AdmissionOutcome.ADMITTED:
             queued += queued_by(admission)
         is_changed = is_changed or outcome is not AdmissionOutcome.FENCED
     return PlannedReport(queued=queued, is_changed=is_changed)
+
+
+def _plan_of(plans: Plans, rows: list[PlannedDue | Unreadable]) -> Admission | Unreadable:
+    """What becomes of some of the late runs of one schedule."""
+    first, *rest = rows
+    if isinstance(first, Unreadable):
+        return first
+    late = [first, *(row for row in rest if isinstance(row, PlannedDue))]
+    return plans.plan_late(late[:RUNS_PER_ADMISSION_MAX])
 
 
 def _schedule_of(row: PlannedDue | Unreadable) -> str:

@@ -19,7 +19,7 @@ from rota.domain.key_uses import LATEST, KeyProbe, KeyUse
 from rota.domain.planned import judge_planned, newer_probes
 from rota.domain.run import Run, RunChange
 from rota.domain.schedule import ScheduleStatus, Version
-from rota.store.port import Store, Unreadable, ZoneRules, read_uses
+from rota.store.port import PlannedDue, Store, StoreUnavailable, Unreadable, ZoneRules, read_uses
 from rota.telemetry import get_logger
 
 log = get_logger("dispatch")
@@ -47,19 +47,23 @@ class Plans:
         except _Differs as error:
             definition = error.version.definition
             return ZoneRules(timezone=definition.timezone, fingerprint=error.version.fingerprint)
+        except StoreUnavailable:
+            raise
         except Exception as error:  # noqa: BLE001 - I12: whatever a schedule raises stops that schedule alone
-            return self.unreadable(row, problem_of(error))
+            return unreadable(row, problem_of(error))
 
-    def unreadable(self, row: DueSchedule, problem: str) -> Unreadable:
-        """The schedule as one that stops itself."""
-        return Unreadable(
-            schedule_id=row.schedule.schedule_id,
-            status=row.schedule.status,
-            cursor=row.schedule.cursor,
-            revision=row.schedule.revision,
-            problem=problem,
-            window_until=row.version.effective_until,
-        )
+    def plan_late(self, late: Sequence[PlannedDue]) -> Admission | Unreadable:
+        """What becomes of late planned runs of one schedule; or the problem that puts it into `error`."""
+        due = late[0].due
+        try:
+            changes = tuple(
+                judge(self._store, self._cadences, row.due, row.run, now=self._now) for row in late
+            )
+        except StoreUnavailable:
+            raise
+        except Exception as error:  # noqa: BLE001 - I12: whatever a schedule raises stops that schedule alone
+            return unreadable(due, problem_of(error))
+        return replace(unchanged(due.schedule), run_changes=changes)
 
     def _plan(self, due: DueSchedule, *, careful: bool) -> Admission:
         if due.parked:
@@ -68,7 +72,7 @@ class Plans:
         if due.schedule.cursor.scheduled_at is None:
             return nothing_owed(due)
         if due.successor is not None and due.is_at_boundary:
-            return self._activate(due, due.successor)
+            return self._at_boundary(due, due.successor)
         cadence = self._cadence(due.version)
         if not careful:
             return plan_admission(due, cadence, now=self._now)
@@ -99,6 +103,13 @@ class Plans:
         if run.version != version.number:
             version = self._store.get_version(run.schedule_id, run.version) or version
         return judge(self._store, self._cadences, replace(due, version=version), run, now=self._now)
+
+    def _at_boundary(self, due: DueSchedule, new: Version) -> Admission:
+        """The activation; before the boundary has come, nothing but the cursor as it was before it was looked at."""
+        cursor = due.schedule.cursor
+        if cursor.scheduled_at is not None and cursor.scheduled_at > self._now:
+            return replace(unchanged(due.schedule), cursor=replace(cursor, due_at=cursor.scheduled_at))
+        return self._activate(due, new)
 
     def _activate(self, due: DueSchedule, new: Version) -> Admission:
         """The commit by which the successor takes over (see `rota.domain.activation`)."""
@@ -136,10 +147,22 @@ class _Differs(Exception):
         self.version = version
 
 
+def unreadable(row: DueSchedule, problem: str) -> Unreadable:
+    """The schedule as one that stops itself."""
+    return Unreadable(
+        schedule_id=row.schedule.schedule_id,
+        status=row.schedule.status,
+        cursor=row.schedule.cursor,
+        revision=row.schedule.revision,
+        problem=problem,
+        window_until=row.version.effective_until,
+    )
+
+
 def judge(store: Store, cadences: Cadences, due: DueSchedule, run: Run, *, now: datetime) -> RunChange:
     """What becomes of a planned or held run; `due` gives the run's own version.
 
-    Where this process has other rules for its zone, no newer occurrence is looked for.
+    Where this process has other rules for its zone, or does not know it, no newer occurrence is looked for.
     """
     try:
         cadence = cadences.of_version(due.version)

@@ -9,9 +9,10 @@ Before the schedule's `careful_until` an instant may have its run already (plann
 its period may be used by another run. `probes_of` says what is to be asked of the store; what it finds is `uses`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import islice, takewhile
 from typing import Literal
 
 from rota.domain.cadence import Cadence, Occurrence
@@ -35,6 +36,10 @@ INSTANTS_PER_ADMISSION_MAX = 2_000
 CAREFUL_INSTANTS_MAX = 100
 """The same where each instant is looked up in the store."""
 
+NEWER_LOOKED_AT = 10
+"""How many instants beyond are looked up to tell whether a newer one supersedes a late one."""
+
+WILL_NOT_RUN = frozenset({RunState.SKIPPED, RunState.CANCELLED})
 NO_USES: Mapping[RunId, KeyUse] = {}
 _SECOND = timedelta(seconds=1)
 
@@ -128,13 +133,26 @@ def unchanged(schedule: Schedule) -> Admission:
 
 
 def probes_of(due: DueSchedule, cadence: Cadence, *, now: datetime) -> list[KeyProbe]:
-    """What `plan_admission` has to know of each instant that it may reach, where the schedule is careful."""
+    """What `plan_admission` has to know where the schedule is careful: of each instant that it may reach, and of those
+    behind them that may supersede the last."""
     probes: list[KeyProbe] = []
     for occurrence in _named_from(due.version, cadence, due.schedule.cursor.scheduled_at):
-        if occurrence.scheduled_at > now or len(probes) > CAREFUL_INSTANTS_MAX:
+        if occurrence.scheduled_at > now:
             break
+        if len(probes) == CAREFUL_INSTANTS_MAX:
+            return probes + superseding_probes(due, cadence, occurrence, now=now)
         probes.append(probe_of(due.version, occurrence))
     return probes
+
+
+def superseding_probes(
+    due: DueSchedule, cadence: Cadence, following: Occurrence | None, *, now: datetime
+) -> list[KeyProbe]:
+    """What is to be looked up of the instants from `following` on to tell whether one supersedes a late one."""
+    newer = takewhile(
+        lambda occurrence: occurrence.scheduled_at <= now, unsuspended_from(due, cadence, following)
+    )
+    return [probe_of(due.version, occurrence) for occurrence in islice(newer, NEWER_LOOKED_AT)]
 
 
 def plan_admission(
@@ -152,6 +170,7 @@ def plan_admission(
     skips: list[Skip] = []
     walked = 0
     last: datetime | None = None
+    looked_up = None if uses is None else {probe.run_id for probe in probes_of(due, cadence, now=now)}
     named = _named_from(due.version, cadence, schedule.cursor.scheduled_at)
     current = next(named, None)
     while (
@@ -164,7 +183,9 @@ def plan_admission(
         use = found.get(_id_of(due.version, current))
         if use is None or use.run_id != _id_of(due.version, current):
             reason = (
-                "period_used" if use else _reason_to_skip(due, cadence, current, following, found, now=now)
+                "period_used"
+                if use
+                else _reason_to_skip(due, cadence, current, following, found, looked_up=looked_up, now=now)
             )
             if reason is None:
                 runs.append(run_of(schedule, due.version, current, queued_at=now))
@@ -284,6 +305,7 @@ def _reason_to_skip(
     following: Occurrence | None,
     uses: Mapping[RunId, KeyUse],
     *,
+    looked_up: Collection[RunId] | None,
     now: datetime,
 ) -> SkipReason | None:
     suspension = due.suspension_that_skips(current.scheduled_at)
@@ -291,35 +313,50 @@ def _reason_to_skip(
         return suspension.reason
     if due.schedule.status is ScheduleStatus.ENDED:
         return "ended"
-    newer = None if following is None else first_that_may_run(due, cadence, following, uses)
+    newer = first_that_may_run(due, cadence, following, uses, looked_up=looked_up)
     verdict = judge_overdue(due.policy, due_at=current.scheduled_at, newer_due_at=newer, now=now)
     return None if verdict == "run" else verdict
 
 
 def first_that_may_run(
-    due: DueSchedule, cadence: Cadence, following: Occurrence | None, uses: Mapping[RunId, KeyUse]
+    due: DueSchedule,
+    cadence: Cadence,
+    following: Occurrence | None,
+    uses: Mapping[RunId, KeyUse],
+    *,
+    looked_up: Collection[RunId] | None,
 ) -> datetime | None:
-    """The first instant from `following` on that is neither suspended nor suppressed: only such a one supersedes.
+    """The first instant from `following` on that runs or may run, and is not suspended: only such a one supersedes.
 
-    None too where too many are suppressed to tell: then the older one runs, and nothing is lost.
+    None too where too many are suppressed to tell, or one was not `looked_up` (None: none needed to be): then the older
+    one runs, and nothing is lost.
     """
-    for _ in range(CAREFUL_INSTANTS_MAX):
-        if following is None:
-            return None
+    careful_until = due.schedule.careful_until
+    for occurrence in islice(unsuspended_from(due, cadence, following), CAREFUL_INSTANTS_MAX):
+        run_id, instant = _id_of(due.version, occurrence), occurrence.scheduled_at
+        use = uses.get(run_id)
+        if use is None:
+            is_known = looked_up is None or run_id in looked_up
+            return instant if is_known or careful_until is None or instant >= careful_until else None
+        if use.run_id == run_id and use.state not in WILL_NOT_RUN:
+            return instant
+    return None
+
+
+def unsuspended_from(
+    due: DueSchedule, cadence: Cadence, following: Occurrence | None
+) -> Iterator[Occurrence]:
+    """The named instants from `following` on that no suspension skips."""
+    while following is not None:
         suspension = due.suspension_that_skips(following.scheduled_at)
         after = following.scheduled_at
         if suspension is None:
-            use = uses.get(_id_of(due.version, following))
-            if use is None:
-                return following.scheduled_at
-            if use.run_id == _id_of(due.version, following) and use.state is not RunState.SKIPPED:
-                return following.scheduled_at
+            yield following
         elif suspension.until is None:
-            return None
+            return
         else:
             after = suspension.until - timedelta(microseconds=1)
         following = next_named(due.version, cadence, after)
-    return None
 
 
 def _append_skip(skips: list[Skip], skip: Skip) -> None:

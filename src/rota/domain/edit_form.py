@@ -170,7 +170,7 @@ def _boundary(errors: FieldErrors, body: Mapping[str, object], *, has_instant: b
             errors.add("boundary", "now and effective_from exclude each other; leave one of them out.")
         return "now"
     if given == "effective_from":
-        if "effective_from" not in body:
+        if not has_instant:
             errors.add("effective_from", "Say from which instant on, such as 2026-01-10T14:00:00Z.")
         return "keep_period"
     errors.add("boundary", f"Give one of {', '.join(BOUNDARIES)}.")

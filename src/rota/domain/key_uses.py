@@ -35,7 +35,8 @@ class KeyProbe:
     """Asks for the run with the id `run_id`, in whatever state, or else for the first run that uses the period.
 
     Its user is scheduled in `[scheduled_from, scheduled_until)`, its named local time lies in
-    `[named_from, named_until)`, and where `second_pass` is not None its own is the same.
+    `[named_from, named_until)`, and where `second_pass` is not None its own is the same. With `counts_from` it is
+    scheduled, or falls due, at that instant or later.
     """
 
     run_id: RunId
@@ -44,6 +45,7 @@ class KeyProbe:
     named_from: datetime
     named_until: datetime
     second_pass: bool | None
+    counts_from: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,8 +84,6 @@ def probe_of(
     elif version.period != "once":
         scheduled_from = max(EARLIEST, named_from.replace(tzinfo=UTC) - AROUND)
         scheduled_until = min(LATEST, named_until.replace(tzinfo=UTC) + AROUND)
-    if version.counts_from is not None and not whole_life:
-        scheduled_from = max(scheduled_from, version.counts_from)
     number = version.number if of_version is None else of_version
     return KeyProbe(
         run_id=run_id_of(version.schedule_id, number, occurrence.scheduled_at),
@@ -92,6 +92,7 @@ def probe_of(
         named_from=named_from,
         named_until=named_until,
         second_pass=None if version.period in ("instant", "once") else occurrence.second_pass,
+        counts_from=None if whole_life else version.counts_from,
     )
 
 
@@ -118,6 +119,7 @@ def is_user(probe: KeyProbe, run: Run) -> bool:
         and probe.scheduled_from <= run.scheduled_at < probe.scheduled_until
         and probe.named_from <= run.named_local < probe.named_until
         and (probe.second_pass is None or run.second_pass is probe.second_pass)
+        and (probe.counts_from is None or max(run.scheduled_at, run.due_at) >= probe.counts_from)
     )
 
 

@@ -16,10 +16,11 @@ from rota.domain.admission import (
     DueSchedule,
     SkipReason,
     first_that_may_run,
+    superseding_probes,
 )
-from rota.domain.cadence import Cadence
+from rota.domain.cadence import Cadence, Occurrence
 from rota.domain.identity import RunId
-from rota.domain.key_uses import KeyProbe, KeyUse, probe_of
+from rota.domain.key_uses import KeyProbe, KeyUse
 from rota.domain.overdue import LatestOnly, judge_overdue
 from rota.domain.run import Run, RunChange, RunEvent, RunState, next_state
 from rota.domain.schedule import ScheduleStatus, next_named
@@ -28,20 +29,13 @@ IN_TIME = timedelta(seconds=1)
 """A planned run no later than this is queued without a look at the policy: no policy acts within a second."""
 
 PARKED_PER_ADMISSION_MAX = RUNS_PER_ADMISSION_MAX
-NEWER_LOOKED_AT = 10
-"""How many later instants are looked up to tell whether a newer one supersedes a late planned run."""
 
 
 def newer_probes(due: DueSchedule, cadence: Cadence, run: Run, *, now: datetime) -> list[KeyProbe]:
     """What is to be looked up before a late run is judged by `latest_only`; nothing for the other policies."""
-    probes: list[KeyProbe] = []
     if not isinstance(due.policy, LatestOnly):
-        return probes
-    occurrence = next_named(due.version, cadence, run.scheduled_at)
-    while occurrence is not None and occurrence.scheduled_at <= now and len(probes) < NEWER_LOOKED_AT:
-        probes.append(probe_of(due.version, occurrence))
-        occurrence = next_named(due.version, cadence, occurrence.scheduled_at)
-    return probes
+        return []
+    return superseding_probes(due, cadence, _next_newer(due, cadence, run), now=now)
 
 
 def judge_planned(
@@ -69,10 +63,16 @@ def judge_planned(
         return dropped(run, suspension.reason, now=now)
     newer = None
     if cadence is not None:
-        following = next_named(due.version, cadence, run.scheduled_at)
-        newer = first_that_may_run(due, cadence, following, uses or {})
+        looked_up = {probe.run_id for probe in newer_probes(due, cadence, run, now=now)}
+        following = _next_newer(due, cadence, run)
+        newer = first_that_may_run(due, cadence, following, uses or {}, looked_up=looked_up)
     verdict = judge_overdue(due.policy, due_at=run.due_at, newer_due_at=newer, now=now)
     return _queued(run, now=now) if verdict == "run" else dropped(run, verdict, now=now)
+
+
+def _next_newer(due: DueSchedule, cadence: Cadence, run: Run) -> Occurrence | None:
+    """The next instant that is both named later than the run's and due later: a moved run is as old as its new time."""
+    return next_named(due.version, cadence, max(run.scheduled_at, run.due_at))
 
 
 def planned_as_queued(run: Run, event: RunEvent, *, now: datetime) -> Run:

@@ -80,7 +80,7 @@ class Version:
     series: int = 1
     """The number of the version that began its series of period keys."""
     counts_from: datetime | None = None
-    """Runs scheduled before this use none of its periods: where its series began; None: at the beginning."""
+    """Runs scheduled and due before this use none of its periods: where its series began; None: at the beginning."""
     named_before: int = 0
     """How many instants earlier versions named in their windows, counted as far as `max_occurrences` may reach."""
 

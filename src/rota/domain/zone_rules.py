@@ -12,8 +12,11 @@ from itertools import pairwise
 from rota.domain.cadence import Cadence
 from rota.domain.instants import EPOCH
 from rota.domain.json_text import JsonText, encode_json, load_json
+from rota.domain.recurrence import Every
 from rota.domain.zone import FINGERPRINT_YEARS, Zone
 
+_SECOND = timedelta(seconds=1)
+_DAY = timedelta(days=1)
 _WEEK = timedelta(weeks=1)
 AROUND = timedelta(days=3)
 """How far from a span of other offsets an occurrence can lie that is changed by it."""
@@ -43,22 +46,75 @@ def zone_of_offsets(name: str, text: JsonText) -> Zone:
 
 
 COMPARED_MAX = 20_000
-"""Occurrences after which two cadences count as the same: what names that many shows a difference soon."""
+"""Occurrences after which two cadences are compared only where days begin and where clocks change.
+
+A rule that names so many has days that are alike: had they differed within such a day, it would have shown. They may
+still begin or end at another instant, with a month that the rule names or leaves out, or at a change of the clocks.
+"""
 
 
 def names_the_same(old: Cadence, new: Cadence, *, from_: datetime, ends: Iterable[datetime]) -> bool:
     """Whether both name the same instants from `from_` to the earliest of `ends` and the end of `FINGERPRINT_YEARS`."""
-    until = min([EPOCH + timedelta(seconds=_fingerprinted()[1]), *ends])
+    return first_difference(old, new, from_=from_, until=min(ends, default=None)) is None
+
+
+def first_difference(
+    old: Cadence, new: Cadence, *, from_: datetime, until: datetime | None = None
+) -> datetime | None:
+    """The first instant that one of them names and the other does not, from `from_` to `until` and the end of
+    `FINGERPRINT_YEARS`; None: there is none.
+
+    After `COMPARED_MAX` occurrences it may be one that is a little later.
+    """
+    if isinstance(old.recurrence, Every):
+        return None
+    last = EPOCH + timedelta(seconds=_fingerprinted()[1])
+    until = last if until is None else min(last, until)
     compared = 0
     for start, end in _chunks(_differing_spans(old.zone, new.zone, from_=from_, until=until)):
-        before = [occurrence.scheduled_at for occurrence in old.occurrences(after=start, until=end)]
-        after = [occurrence.scheduled_at for occurrence in new.occurrences(after=start, until=end)]
-        if before != after:
-            return False
-        compared += len(before)
         if compared > COMPARED_MAX:
-            break
-    return True
+            differing = _difference_at_edges(old, new, after=start, until=end)
+        else:
+            before, after = (_named(cadence, after=start, until=end) for cadence in (old, new))
+            compared += len(before)
+            differing = min(before ^ after, default=None)
+        if differing is not None:
+            return differing
+    return None
+
+
+def _named(cadence: Cadence, *, after: datetime, until: datetime) -> set[datetime]:
+    return {occurrence.scheduled_at for occurrence in cadence.occurrences(after=after, until=until)}
+
+
+def _difference_at_edges(old: Cadence, new: Cadence, *, after: datetime, until: datetime) -> datetime | None:
+    """The same, looked for at the beginnings of days and around the changes of the clocks, those of both zones."""
+    differing: set[datetime] = set()
+    for zone in (old.zone, new.zone):
+        for day in range((until - after) // _DAY + 2):
+            before = max(after, _beginning_of_day(zone, after + day * _DAY) - _SECOND)
+            following = {each.scheduled_at if each else None for each in (old.next(before), new.next(before))}
+            if len(following) > 1:
+                differing.add(min(instant for instant in following if instant is not None))
+        for from_, to in _changes(zone, from_=after, until=until):
+            around = {"after": max(after, from_), "until": min(until, to)}
+            differing |= _named(old, **around) ^ _named(new, **around)
+    return min((instant for instant in differing if instant <= until), default=None)
+
+
+def _changes(zone: Zone, *, from_: datetime, until: datetime) -> Iterator[tuple[datetime, datetime]]:
+    """Spans around changes of the clocks: where local times are repeated or passed over."""
+    start, end = ((instant - EPOCH) // _SECOND for instant in (from_ - _DAY, until + _DAY))
+    for instant, before, offset in zone.transitions(from_=start, until=end):
+        change, at = timedelta(seconds=abs(offset - before)), EPOCH + timedelta(seconds=instant)
+        yield at - change - _SECOND, at + change
+
+
+def _beginning_of_day(zone: Zone, instant: datetime) -> datetime:
+    midnight = (instant + zone.segment_at(instant).offset).replace(hour=0, minute=0, second=0)
+    beginning = midnight - zone.segment_at(instant).offset
+    # The offset at midnight may be another one than later on that day.
+    return midnight - zone.segment_at(beginning).offset
 
 
 def _chunks(spans: Iterator[tuple[datetime, datetime]]) -> Iterator[tuple[datetime, datetime]]:
@@ -80,7 +136,7 @@ def _differing_spans(
         if old.offset_seconds_at(span_from) != new.offset_seconds_at(span_from):
             wide_from = EPOCH + timedelta(seconds=span_from) - AROUND
             wide_until = EPOCH + timedelta(seconds=span_until) + AROUND
-            yield max(from_ - timedelta(seconds=1), wide_from), min(until, wide_until)
+            yield max(from_ - _SECOND, wide_from), min(until, wide_until)
 
 
 def _fingerprinted() -> tuple[int, int]:

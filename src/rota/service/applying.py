@@ -5,13 +5,13 @@ not name are left alone. Everything is planned before anything is written: one w
 Applying the same document again changes nothing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time
 
 from rota.domain.definition import DEFINITION_FIELDS, FieldErrors
 from rota.domain.edit_form import CONTROL_FIELDS, Edit, parse_edit
-from rota.domain.errors import Conflict, FieldError, InvalidRequest, NotFound, RotaError
+from rota.domain.errors import Conflict, FieldError, InvalidRequest, NotFound, RotaError, Stale
 from rota.domain.identity import is_schedule_id
 from rota.domain.instants import format_instant, format_local
 from rota.domain.schedule import ScheduleStatus
@@ -51,7 +51,8 @@ def apply_document(
 ) -> Wire:
     """What was done, or would be, schedule by schedule in the order of the document.
 
-    Raises `InvalidRequest` with every field that is wrong (`schedules.<id>.<field>`); nothing is written then.
+    Raises `InvalidRequest` with every field that is wrong (`schedules.<id>.<field>`); nothing is written then. Raises
+    `Stale` or `Conflict`, which say what was done already, where a schedule changed after it was planned.
     """
     entries = _entries(document, actor)
     errors = FieldErrors()
@@ -68,8 +69,7 @@ def apply_document(
             errors.add(f"schedules.{entry.schedule_id}", str(error))
     errors.raise_if_any()
     if not dry_run:
-        for entry, outcome in zip(entries, outcomes, strict=True):
-            _do(context, entry, str(outcome["outcome"]))
+        _do_all(context, entries, outcomes)
     return {"dry_run": dry_run, "schedules": outcomes}
 
 
@@ -124,12 +124,30 @@ def _plan_existing(context: Context, entry: Entry, record: ScheduleRecord, *, no
     return {**effects, **_outcome(entry, "edited")}
 
 
-def _do(context: Context, entry: Entry, outcome: str) -> None:
-    if outcome == "created":
+def _do_all(context: Context, entries: Sequence[Entry], outcomes: Sequence[Wire]) -> None:
+    done: list[str] = []
+    for entry, outcome in zip(entries, outcomes, strict=True):
+        try:
+            _do(context, entry, outcome)
+        except (Stale, Conflict) as error:
+            so_far = ", ".join(done) or "nothing"
+            message = (
+                f"{entry.schedule_id}: {error} Done already: {so_far}. Apply the document again to go on."
+            )
+            raise type(error)(message) from error
+        if outcome["outcome"] != "unchanged":
+            done.append(f"{entry.schedule_id} ({outcome['outcome']})")
+
+
+def _do(context: Context, entry: Entry, outcome: Wire) -> None:
+    """An edit is of the version that it was planned for."""
+    if outcome["outcome"] == "created":
         create_schedule(context, entry.body, actor=entry.actor)
-    elif outcome == "edited":
-        edit_schedule(context, entry.schedule_id, _edit_of(entry), actor=entry.actor)
-    elif outcome == "ended":
+    elif outcome["outcome"] == "edited":
+        planned_for = int(str(outcome["changes_version"]))
+        edit = _edit_of(entry)
+        edit_schedule(context, entry.schedule_id, edit, expected_version=planned_for, actor=entry.actor)
+    elif outcome["outcome"] == "ended":
         end_schedule(context, entry.schedule_id, actor=entry.actor)
 
 

@@ -16,12 +16,20 @@ from rota.domain.instants import format_instant, whole_second_floor
 from rota.domain.key_uses import PERIOD_REACH, probe_of
 from rota.domain.run import Run
 from rota.domain.schedule import ScheduleStatus, Version, next_named
-from rota.service.changes import change_of, commit, event_of, get_schedule
+from rota.service.changes import (
+    RETRIES_MAX,
+    change_of,
+    event_of,
+    get_schedule,
+    is_as_left,
+    is_committed,
+    kept_changing,
+)
 from rota.service.context import NOBODY, Actor, Context
 from rota.service.moments import parse_moment
 from rota.service.representation import Wire, run_to_wire
 from rota.service.versions import governing_version
-from rota.store.port import ChangeOutcome, ScheduleRecord, read_uses
+from rota.store.port import ScheduleRecord, read_uses
 
 BACKFILLED_PER_REQUEST_MAX = 10_000
 SPACING_DEFAULT = timedelta(seconds=1)
@@ -39,6 +47,7 @@ class _Range:
     to_create: list[Occurrence]
     used: int = 0
     owed: int = 0
+    """Counted up to as many as a request may create."""
 
 
 def backfill(
@@ -60,23 +69,17 @@ def backfill(
     _check_spacing(spacing)
     record = get_schedule(context, schedule_id)
     now = context.clock.now()
-    version = governing_version(context, record, now=now)
+    version = governing_version(record, now=now)
     start = parse_moment(context, version, from_, field="from")
     end = parse_moment(context, version, until, field="until")
     _check_range(record, start, end, now=now)
     found = _find(context, record, version, start, end)
     total, first_due = len(found.to_create), whole_second_floor(now) + _SECOND
     created: list[Run] = []
-    while found.to_create and not dry_run:
-        due_at = first_due + len(created) * spacing
-        made = _runs_of(record, found, due_at=due_at, spacing=spacing, now=context.clock.now())
-        if _create(context, record, made, (start, end), is_first=not created, actor=actor):
-            created += made
-            found.to_create = found.to_create[len(made) :]
-            record = get_schedule(context, schedule_id)
-        else:
-            record = get_schedule(context, schedule_id)
-            found = _find(context, record, version, start, end)
+    if not dry_run:
+        created = _create(
+            context, record, found, (start, end), first_due=first_due, spacing=spacing, actor=actor
+        )
     shown = created or _runs_of(record, found, due_at=first_due, spacing=spacing, now=now)
     return {
         "schedule_id": record.schedule.schedule_id,
@@ -121,7 +124,7 @@ def _find(
     named: list[Occurrence] = []
     after = start - _SECOND
     while (occurrence := next_named(unwindowed, cadence, after)) is not None:
-        if occurrence.scheduled_at > end:
+        if occurrence.scheduled_at > end or found.owed == BACKFILLED_PER_REQUEST_MAX:
             break
         if len(named) == BACKFILLED_PER_REQUEST_MAX:
             message = (
@@ -168,6 +171,41 @@ def _runs_of(
 def _create(
     context: Context,
     record: ScheduleRecord,
+    found: _Range,
+    range_: tuple[datetime, datetime],
+    *,
+    first_due: datetime,
+    spacing: timedelta,
+    actor: Actor,
+) -> list[Run]:
+    """Creates what is to be created in bounded commits, and leaves in `found` what else there is.
+
+    What was found holds as long as nobody else does anything to the schedule; else it is found anew.
+    """
+    created: list[Run] = []
+    refused_in_a_row = 0
+    while found.to_create:
+        due_at = first_due + len(created) * spacing
+        made = _runs_of(record, found, due_at=due_at, spacing=spacing, now=context.clock.now())
+        is_made = _create_some(context, record, made, range_, is_first=not created, actor=actor)
+        if is_made:
+            created += made
+            found.to_create = found.to_create[len(made) :]
+        refused_in_a_row = 0 if is_made else refused_in_a_row + 1
+        if refused_in_a_row == RETRIES_MAX:
+            raise kept_changing(record.schedule.schedule_id)
+        latest = get_schedule(context, record.schedule.schedule_id)
+        if not is_made or not is_as_left(record, latest):
+            again = _find(context, latest, found.version, *range_)
+            found.to_create, found.owed = again.to_create, again.owed
+            found.used = again.used - len(created)  # The request's own runs are not left out.
+        record = latest
+    return created
+
+
+def _create_some(
+    context: Context,
+    record: ScheduleRecord,
     runs: list[Run],
     range_: tuple[datetime, datetime],
     *,
@@ -189,4 +227,4 @@ def _create(
         careful_until=max(run.scheduled_at for run in runs) + PERIOD_REACH["month"],
         event=event if is_first else None,
     )
-    return commit(context, change) is ChangeOutcome.CHANGED
+    return is_committed(context, change)

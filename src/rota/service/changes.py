@@ -37,9 +37,14 @@ def change_schedule(context: Context, schedule_id: str, plan: PlanChange) -> Sch
         change = plan(record, context.clock.now())
         if change is None:
             return record
-        if commit(context, change) is ChangeOutcome.CHANGED:
+        if is_committed(context, change):
             return get_schedule(context, schedule_id)
-    raise Conflict(f"Schedule {schedule_id!r} kept changing meanwhile; try again.")
+    raise kept_changing(schedule_id)
+
+
+def kept_changing(schedule_id: str) -> Conflict:
+    """The error of who decided anew `RETRIES_MAX` times in a row."""
+    return Conflict(f"Schedule {schedule_id!r} kept changing meanwhile; try again.")
 
 
 def commit(context: Context, change: ScheduleChange) -> ChangeOutcome:
@@ -50,6 +55,32 @@ def commit(context: Context, change: ScheduleChange) -> ChangeOutcome:
             f"The history of schedule {change.schedule_id!r} is kept from a later instant on; give a later one."
         )
     return outcome
+
+
+def is_committed(context: Context, change: ScheduleChange) -> bool:
+    """False: the schedule changed meanwhile. Raises as `commit` does, and `Conflict` where one of the runs exists
+    though nobody was found to use its period: to decide anew would find the same again.
+    """
+    outcome = commit(context, change)
+    if outcome is ChangeOutcome.KEY_USED:
+        there = [run.run_id for run in change.runs if context.store.get_run(run.run_id) is not None]
+        run_id = next(iter(there or [run.run_id for run in change.runs]), None)
+        raise Conflict(
+            f"The run {run_id} or its period key exists already, though nobody was found to use it; nothing was "
+            f"written of this step. Look at the history of {change.schedule_id!r}."
+        )
+    return outcome is ChangeOutcome.CHANGED
+
+
+def is_as_left(before: ScheduleRecord, latest: ScheduleRecord) -> bool:
+    """Whether nothing but one commit of one's own was done to the schedule since it was read as `before`.
+
+    Where each instant is a period of its own, admission may have gone on: its runs use nobody else's periods.
+    """
+    was, is_ = before.schedule, latest.schedule
+    if is_.revision != was.revision + 1 or is_.cursor.version != was.cursor.version:
+        return False
+    return is_.cursor == was.cursor or (latest.version.period == "instant" and latest.pending is None)
 
 
 def event_of(

@@ -3,10 +3,12 @@
 The protocol. An edit reads the schedule, and decides by what it read: the boundary is the first whole second after now,
 after every instant that has its outcome, and after the version before took over. If the cursor stands at or past the
 boundary, the same commit activates the new version (see `rota.domain.activation`): it closes the window before,
-creates what is carried, and sets the cursor into the new version. Else instants are owed: the new version is pending,
-and the dispatcher activates it when the cursor gets there. Either way the commit holds only while revision and cursor
-are as they were read. Admission is conditioned on the same two and never crosses a boundary that it knows, so of an
-edit and an admission that were decided side by side the slower one changes nothing and is decided anew.
+creates what is carried, and sets the cursor into the new version. Else instants are owed, or it is to wait for a later
+boundary: the new version is pending, and the dispatcher activates it when the cursor is there and the boundary comes.
+
+Either way the commit holds only while revision and cursor are as they were read. Admission is conditioned on the same
+two and never crosses a boundary that it knows, so of an edit and an admission that were decided side by side the slower
+one changes nothing and is decided anew.
 """
 
 from dataclasses import dataclass, replace
@@ -20,11 +22,10 @@ from rota.domain.edit_form import Edit, changed_members, merged_definition, merg
 from rota.domain.errors import Conflict, FieldError, InvalidRequest, RotaError, Stale, ZoneRulesDiffer
 from rota.domain.instants import format_instant, whole_second_floor
 from rota.domain.json_text import JsonText, load_json
-from rota.domain.key_uses import KeyUse, probe_of
-from rota.domain.run import Run, RunState
 from rota.domain.schedule import Cursor, Definition, ScheduleStatus, Version, last_decided, next_named
 from rota.service.changes import change_of, change_schedule, event_of
 from rota.service.context import NOBODY, Actor, Context
+from rota.service.edit_refusals import check_once, why_ended, why_pending
 from rota.service.former_rules import boundary_by_new_rules, former_cadence
 from rota.service.representation import Wire
 from rota.service.schedules import check_params_size, record_to_wire
@@ -86,19 +87,19 @@ def plan_edit(
     """What the edit would commit at `now`; None where it changes nothing. Raises as `edit_schedule` does."""
     schedule, latest = record.schedule, record.latest
     if schedule.status is ScheduleStatus.ENDED:
-        raise Conflict(_why_ended(context, record))
+        raise Conflict(why_ended(context, record))
     labels = merged_labels(edit, schedule.labels)
     definition = merged_definition(edit, latest.definition, default_anchor=whole_second_floor(now))
     changed: Wire = changed_members(latest.definition, definition)
     if labels != schedule.labels:
         changed["labels"] = {"from": load_json(schedule.labels), "to": load_json(labels)}
     begins_anew = edit.boundary == "now" and not edit.is_whole
-    is_new_version = definition != latest.definition or begins_anew
+    is_new_version = definition != latest.definition or begins_anew or _moves_the_boundary(record, edit)
     if not is_new_version:
         return _plan_labels(record, labels, changed, actor, now=now) if changed else None
     check_params_size(context, record, definition)
     if record.pending is not None and not edit.replaces_pending:
-        raise Conflict(_why_pending(record.pending, now=now))
+        raise Conflict(why_pending(record.pending, now=now))
     return plan_version(
         context, record, definition, edit=edit, labels=labels, changed=changed, actor=actor, now=now
     )
@@ -120,10 +121,38 @@ def plan_version(
     cadence = _cadence_before(context, record)
     if cadence is not None and cadence.zone is not context.zones.load(owner.definition.timezone):
         changed = {**changed, "tzdata": {"from": owner.tzdata, "to": context.zones.release()}}
-    boundary = _boundary_of(context, record, edit, cadence, now=now)
-    number = schedule.latest_version + 1
+    boundary, is_at_once = _boundary_of(context, record, edit, cadence, now=now)
+    place = _place_of(record, edit, cadence, boundary)
+
+    def planned_at(place: Place) -> PlannedEdit:
+        resolved = resolve_version(
+            context, definition, place, schedule_id=schedule.schedule_id, now=now, actor=actor
+        )
+        check_once(context, record, resolved)
+        return assemble(
+            context,
+            record,
+            resolved,
+            cadence=cadence,
+            is_at_once=is_at_once,
+            labels=labels,
+            changed=changed,
+            actor=actor,
+            now=now,
+        )
+
+    planned = planned_at(place)
+    carried = () if planned.activation is None else planned.activation.carried
+    if carried and definition.max_occurrences is not None:
+        # They count too: the new rule names so many fewer.
+        planned = planned_at(replace(place, named_before=place.named_before + len(carried)))
+    return planned
+
+
+def _place_of(record: ScheduleRecord, edit: Edit, cadence: Cadence | None, boundary: datetime) -> Place:
+    owner, number = record.version, record.schedule.latest_version + 1
     is_fresh = edit.boundary == "now"
-    place = Place(
+    return Place(
         number=number,
         effective_from=boundary,
         boundary=edit.boundary,
@@ -131,13 +160,12 @@ def plan_version(
         counts_from=boundary if is_fresh else owner.counts_from,
         named_before=owner.named_before if cadence is None else count_named(owner, cadence, until=boundary),
     )
-    resolved = resolve_version(
-        context, definition, place, schedule_id=schedule.schedule_id, now=now, actor=actor
-    )
-    _check_once(context, record, resolved)
-    return assemble(
-        context, record, resolved, cadence=cadence, labels=labels, changed=changed, actor=actor, now=now
-    )
+
+
+def _moves_the_boundary(record: ScheduleRecord, edit: Edit) -> bool:
+    """Whether the edit only has a version that waits take over at another instant."""
+    pending = record.pending
+    return pending is not None and (edit.at_once or edit.effective_from not in (None, pending.effective_from))
 
 
 def assemble(
@@ -146,12 +174,17 @@ def assemble(
     resolved: ResolvedVersion,
     *,
     cadence: Cadence | None,
+    is_at_once: bool,
     labels: JsonText,
     changed: Wire,
     actor: Actor,
     now: datetime,
 ) -> PlannedEdit:
-    """The commit that makes the resolved version follow the one that owns the cursor."""
+    """The commit that makes the resolved version follow the one that owns the cursor.
+
+    One that is to take over at once is activated by it, unless instants are owed before; one that is to wait can be
+    replaced until its instant, so the cursor stays before it, or at the boundary.
+    """
     schedule, new = record.schedule, resolved.version
     boundary = new.effective_from
     before = replace(record.version, effective_until=boundary)
@@ -161,8 +194,10 @@ def assemble(
         windows.append((record.pending.number, record.pending.effective_from))
     activation = None
     if cursor.scheduled_at is None or cursor.scheduled_at >= boundary:
-        activation = _activate(context, record, before, resolved, cadence=cadence, now=now)
-        cursor = activation.cursor
+        cursor = Cursor(version=before.number, scheduled_at=boundary, due_at=boundary)
+        if is_at_once:
+            activation = _activate(context, record, before, resolved, cadence=cadence, now=now)
+            cursor = activation.cursor
     if schedule.cursor.is_looked_at and schedule.cursor.due_at is not None:
         cursor = cursor.looked_at(schedule.cursor.due_at)
     change = replace(
@@ -241,20 +276,30 @@ def _cadence_before(context: Context, record: ScheduleRecord) -> Cadence | None:
 
 def _boundary_of(
     context: Context, record: ScheduleRecord, edit: Edit, cadence: Cadence | None, *, now: datetime
-) -> datetime:
-    """The first instant of the new version. What the version before owed and cannot be computed with is its too."""
+) -> tuple[datetime, bool]:
+    """The first instant of the new version, and whether it is to take over at once.
+
+    What the version before owed and cannot be computed with is its too.
+    """
     cursor, owner = record.schedule.cursor.scheduled_at, record.version
     if cadence is None:
-        return max(cursor or next_whole_second(now), next_whole_second(owner.effective_from))
-    if cadence.zone is not context.zones.load(owner.definition.timezone):
         if edit.effective_from is not None:
-            context.cadences.of_version(owner)  # raises: until then nobody may compute the version before
-        return boundary_by_new_rules(record, cadence, now=now)
+            message = "What is in error cannot go on until then; leave it out, and the new version takes over at once."
+            raise InvalidRequest(FieldError("effective_from", message))
+        return max(cursor or next_whole_second(now), next_whole_second(owner.effective_from)), True
+    if cadence.zone is not context.zones.load(owner.definition.timezone):
+        is_owed = cursor is not None and cursor <= now
+        if edit.effective_from is not None or record.pending is not None or is_owed:
+            context.cadences.of_version(
+                owner
+            )  # raises: nobody may compute what the version before has still to do
+        return boundary_by_new_rules(record, cadence, now=now), True
     decided = last_decided(owner, cadence, cursor=cursor, after=now)
     earliest = next_whole_second(max(now, owner.effective_from, decided or now))
     asked = edit.effective_from
     if asked is None and record.pending is not None and not edit.at_once and edit.boundary != "now":
-        return max(earliest, record.pending.effective_from)
+        boundary = max(earliest, record.pending.effective_from)
+        return boundary, boundary == earliest
     if asked is not None and asked < earliest and not edit.is_whole:
         message = (
             f"The new version can take over at {format_instant(earliest)} or later; give such an instant, or leave "
@@ -262,7 +307,8 @@ def _boundary_of(
         )
         raise InvalidRequest(FieldError("effective_from", message))
     # What describes a schedule as it is to be stays true when its instant has passed.
-    return earliest if asked is None else max(earliest, asked)
+    boundary = earliest if asked is None else max(earliest, asked)
+    return boundary, boundary == earliest
 
 
 def _cursor_before(record: ScheduleRecord, before: Version, cadence: Cadence | None) -> Cursor:
@@ -299,51 +345,3 @@ def _activate(
         last_run_at=context.store.get_last_run_time(schedule_id),
         now=now,
     )
-
-
-def _check_once(context: Context, record: ScheduleRecord, resolved: ResolvedVersion) -> None:
-    """A one-time schedule runs once: raises `Conflict` where a run uses that up already."""
-    new = resolved.version
-    if new.period != "once":
-        return
-    probe = probe_of(new, resolved.first)
-    [use] = context.store.read_key_uses(record.schedule.schedule_id, [probe])
-    if use is None or use.frees_its_period:
-        return
-    if record.version.period != "once":
-        raise Conflict(
-            f"A one-time schedule runs once, and run {use.run_id} is there already: end this schedule and create "
-            'another, or give "boundary": "now".',
-            field="recurrence",
-        )
-    raise Conflict(_why_once(record, use), field="recurrence")
-
-
-def _why_once(record: ScheduleRecord, use: KeyUse) -> str:
-    instant = use.run_id.rpartition(".")[2]
-    move = f"POST /schedules/{record.schedule.schedule_id}/occurrences/{instant}/move"
-    if use.state in (RunState.PLANNED, RunState.HELD):
-        return f"Its one occurrence is {use.state} (run {use.run_id}): move that one, by {move}."
-    return (
-        f"Its one occurrence is {use.state} (run {use.run_id}). Before that it could be moved ({move}); now create "
-        f"another schedule, or replay the run."
-    )
-
-
-def _why_pending(pending: Version, *, now: datetime) -> str:
-    takes_over = f"it does at {format_instant(pending.effective_from)}"
-    if pending.effective_from <= now:
-        takes_over = f"its boundary is {format_instant(pending.effective_from)}, and what is owed before is not decided"
-    return (
-        f"Version {pending.number} has not taken over yet ({takes_over}); wait for it, or give "
-        '"replaces_pending": true, which leaves it without a window.'
-    )
-
-
-def _why_ended(context: Context, record: ScheduleRecord) -> str:
-    schedule = record.schedule
-    if record.version.period == "once":
-        for entry in context.store.list_ledger(schedule.schedule_id, before=None, limit=1):
-            if isinstance(entry, Run):
-                return _why_once(record, KeyUse(run_id=entry.run_id, state=entry.state, reason=entry.reason))
-    return f"Schedule {schedule.schedule_id!r} has ended; create a new one."

@@ -8,19 +8,20 @@ Where a version waits to take over, its runs and its forerunner's are not all th
 run by then is foreseen, so that what the new version will carry and suppress is told before it happens.
 """
 
-from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from operator import itemgetter
 
-from rota.domain.activation import occurrences_at_stake, plan_activation, stake_probes
+from rota.domain.activation import Activation, occurrences_at_stake, plan_activation, stake_probes
 from rota.domain.admission import run_of, used_note
 from rota.domain.cadence import Cadence, Occurrence, SkippedLocal
-from rota.domain.identity import ScheduleId
-from rota.domain.key_uses import PERIOD_REACH, KeyProbe, KeyUse, is_user, probe_of
+from rota.domain.identity import RunId, ScheduleId
+from rota.domain.key_uses import PERIOD_REACH, KeyProbe, KeyUse, is_user, period_end, probe_of
+from rota.domain.period import period_key
 from rota.domain.run import Run, RunState
 from rota.domain.schedule import Schedule, Version, next_named
+from rota.domain.zone import Fold, Gap, Unambiguous, resolve_local_time
 from rota.service.context import Context
 from rota.service.representation import Wire, expected_run_to_wire, named_to_wire, skipped_local_to_wire
 from rota.store.port import ScheduleRecord, read_uses
@@ -31,11 +32,9 @@ AHEAD_READ_MAX = 1_000
 LOOKED_AT_MAX = 1_000
 """Named instants looked at, where very many of them are suppressed or planned."""
 
-EXPECTED_MAX = 1_000
-"""Runs foreseen before a boundary: the last ones, which alone can be of a period that goes on after it."""
-
 GAPS_SHOWN_MAX = 20
 PROBED_AT_ONCE = 50
+_SECOND = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,12 +83,14 @@ def forecast(
     count: int,
     carried: Sequence[Run] = (),
     owed: Sequence[Run] = (),
+    dropped: Sequence[Run] = (),
     now: datetime | None = None,
 ) -> Forecast:
     """The next `count` after `after`, by when they fall due, and what is left out on the way to them.
 
     `cursor` is the first instant that has no outcome yet; `carried` are runs that a change would create, `owed` those
-    that admission would. `now` is given where `after` is a later instant.
+    that admission would; `dropped` are planned runs that it would skip, as they are then.
+    `now` is given where `after` is a later instant.
     """
     seen, schedule_id = Forecast(), schedule.schedule_id
     expected = [*carried, *owed]
@@ -97,14 +98,16 @@ def forecast(
         before, new = reigns
         since = after if now is None else now
         expected += _expected_by(schedule, before, new, after=since if cursor is None else max(since, cursor))
-        seen.carried = _carried_then(context, schedule, before, new, expected)
+        activation = activation_then(context, schedule, before, new, expected=expected, dropped=dropped)
+        seen.carried = list(activation.carried)
         expected += seen.carried
     ahead = [
         *carried,
         *context.store.list_ahead(schedule_id, from_=after + timedelta(microseconds=1), limit=AHEAD_READ_MAX),
     ]
     named = _named(reigns, after=after if cursor is None else max(after, cursor - timedelta(seconds=1)))
-    unplanned, last = _sort_out(seen, _with_uses(context, named, schedule_id, expected), count=count)
+    with_uses = _with_uses(context, named, schedule_id, expected=expected, dropped=dropped)
+    unplanned, last = _sort_out(seen, with_uses, count=count)
     entries = sorted([*_entries_of(ahead, seen.carried, after=after), *unplanned], key=itemgetter(0, 1))
     seen.next = [wire for _, _, wire in entries[:count]]
     until = max(filter(None, [last, *(due for due, _, _ in entries[:count])]), default=after)
@@ -183,14 +186,41 @@ def _with_uses(
     context: Context,
     named: Iterator[tuple[Version, Occurrence]],
     schedule_id: ScheduleId,
+    *,
     expected: Sequence[Run],
+    dropped: Sequence[Run],
 ) -> Iterator[tuple[Version, Occurrence, KeyUse | None]]:
-    """Each with the run that uses its period, looked up some at a time; those of the expected runs use it not twice."""
+    """Each with the run that uses its period, looked up some at a time."""
     while chunk := [pair for pair, _ in zip(named, range(PROBED_AT_ONCE), strict=False)]:
         probes = [probe_of(version, occurrence) for version, occurrence in chunk]
-        found = context.store.read_key_uses(schedule_id, probes)
-        for (version, occurrence), probe, use in zip(chunk, probes, found, strict=True):
-            yield version, occurrence, use or _use_by_other(expected, probe)
+        uses = uses_then(context, schedule_id, probes, expected=expected, dropped=dropped)
+        for (version, occurrence), probe in zip(chunk, probes, strict=True):
+            yield version, occurrence, uses.get(probe.run_id)
+
+
+def uses_then(
+    context: Context,
+    schedule_id: ScheduleId,
+    probes: Sequence[KeyProbe],
+    *,
+    expected: Sequence[Run],
+    dropped: Sequence[Run] = (),
+) -> dict[RunId, KeyUse]:
+    """What the probes will find when the expected runs are there and the dropped ones are skipped, by the id of the run
+    that each asked for.
+    """
+    skipped = {run.run_id: run for run in dropped}
+    uses = read_uses(context.store, schedule_id, probes)
+    for probe in probes:
+        use = uses.pop(probe.run_id, None)
+        if use is not None and use.run_id in skipped:
+            run = skipped[use.run_id]
+            is_own = run.run_id == probe.run_id
+            use = KeyUse(run_id=run.run_id, state=run.state, reason=run.reason) if is_own else None
+        use = use or _use_by_other(expected, probe)
+        if use is not None:
+            uses[probe.run_id] = use
+    return uses
 
 
 def _use_by_other(runs: Sequence[Run], probe: KeyProbe) -> KeyUse | None:
@@ -202,28 +232,44 @@ def _use_by_other(runs: Sequence[Run], probe: KeyProbe) -> KeyUse | None:
 
 
 def _expected_by(schedule: Schedule, before: Reign, new: Reign, *, after: datetime) -> list[Run]:
-    """The runs that the version before will have made at the boundary, as far back as the new one's periods reach."""
-    boundary = new.version.effective_from
-    position = max(after, boundary - PERIOD_REACH[new.version.period]) - timedelta(seconds=1)
-    named: deque[Occurrence] = deque(maxlen=EXPECTED_MAX)
+    """The runs that the version before will have made at the boundary: the first of each of the new one's periods, as
+    far back as those reach.
+    """
+    boundary, period = new.version.effective_from, new.version.period
+    first_of: dict[str, Occurrence] = {}
+    position = max(after, boundary - PERIOD_REACH[period]) - _SECOND
     while (occurrence := next_named(before.version, before.cadence, position)) is not None:
-        named.append(occurrence)
-        position = occurrence.scheduled_at
-    return [run_of(schedule, before.version, occurrence) for occurrence in named]
+        first_of.setdefault(period_key(period, occurrence), occurrence)
+        position = max(occurrence.scheduled_at, _end_of_period(new, before, occurrence) - _SECOND)
+    return [run_of(schedule, before.version, occurrence) for occurrence in first_of.values()]
 
 
-def _carried_then(
-    context: Context, schedule: Schedule, before: Reign, new: Reign, expected: Sequence[Run]
-) -> list[Run]:
-    """What the version that waits will carry, if nothing but what is expected happens until then."""
+def _end_of_period(new: Reign, before: Reign, occurrence: Occurrence) -> datetime:
+    """When the clocks of the version before first show a time past the new one's period; thus nothing of the next
+    period is passed over. The occurrence itself where there is nothing to be gained.
+    """
+    is_twofold = before.cadence.fold == "both"  # Second passes in the same period have keys of their own.
+    if new.version.period in ("instant", "once") or is_twofold:
+        return occurrence.scheduled_at
+    match resolve_local_time(before.cadence.zone, period_end(new.version.period, occurrence.named_local)):
+        case Unambiguous(instant=instant) | Fold(first=instant) | Gap(starts_at=instant):
+            return instant
+
+
+def activation_then(
+    context: Context,
+    schedule: Schedule,
+    before: Reign,
+    new: Reign,
+    *,
+    expected: Sequence[Run],
+    dropped: Sequence[Run],
+) -> Activation:
+    """How the version that waits will take over, if nothing but what is expected happens until then."""
     at_stake = occurrences_at_stake(before.version, before.cadence, new.version, new.cadence)
     probes = stake_probes(before.version, new.version, at_stake)
-    uses = dict(read_uses(context.store, schedule.schedule_id, probes))
-    for probe in probes:
-        use = _use_by_other(expected, probe)
-        if use is not None:
-            uses.setdefault(probe.run_id, use)
-    activation = plan_activation(
+    uses = uses_then(context, schedule.schedule_id, probes, expected=expected, dropped=dropped)
+    return plan_activation(
         schedule,
         before.version,
         new.version,
@@ -233,7 +279,6 @@ def _carried_then(
         last_run_at=None,
         now=new.version.effective_from,
     )
-    return list(activation.carried)
 
 
 def _gaps(reigns: Sequence[Reign], *, after: datetime, until: datetime) -> list[SkippedLocal]:

@@ -1,6 +1,7 @@
 """A moment that a request names: an instant, or a local time in a version's zone."""
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from rota.domain.errors import FieldError, InvalidExpression, InvalidRequest
@@ -23,6 +24,31 @@ def parse_moment(context: Context, version: Version, text: str, *, field: str) -
         message = f"Zones are computed for the years {FIRST_YEAR} to {LAST_YEAR}; give such a time."
         raise InvalidRequest(FieldError(field, message))
     return instant
+
+
+def parse_in_windows(
+    context: Context, versions: Sequence[Version], text: str, *, field: str
+) -> list[datetime]:
+    """What the text may mean: a local time is one of each version in whose window it then lies.
+
+    Where it lies in none, it is the first version's. Raises `InvalidRequest` naming `field`.
+    """
+    instants: list[datetime] = []
+    refused: InvalidRequest | None = None
+    for version in versions:
+        try:
+            instant = parse_moment(context, version, text, field=field)
+        except InvalidRequest as error:
+            refused = (
+                refused or error
+            )  # A local time that one zone's clocks pass over may exist in the other.
+            continue
+        until = version.effective_until
+        if version.effective_from <= instant and (until is None or instant < until):
+            instants.append(instant)
+    if refused is not None and not instants:
+        raise refused
+    return list(dict.fromkeys(instants)) or [parse_moment(context, versions[0], text, field=field)]
 
 
 def parse_later_moment(

@@ -4,24 +4,34 @@ What is planned is a run that exists already: it keeps its version, instant, par
 The rule is not touched, and neither is the cursor: when it reaches the instant it finds the run there.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from rota.domain.admission import RUNS_PER_ADMISSION_MAX, run_of, used_note
 from rota.domain.cadence import Occurrence
 from rota.domain.errors import Conflict, FieldError, InvalidRequest, NotFound
-from rota.domain.identity import run_id_of
+from rota.domain.identity import RunId, run_id_of
 from rota.domain.instants import format_instant, format_local
 from rota.domain.key_uses import PERIOD_REACH, KeyUse, probe_at, probe_of
 from rota.domain.planned import dropped
 from rota.domain.run import SETTLED, Run, RunChange, RunEvent, RunState, next_state
 from rota.domain.schedule import ScheduleStatus, Version, next_named
-from rota.service.changes import change_of, change_schedule, commit, event_of, get_schedule
+from rota.service.changes import (
+    RETRIES_MAX,
+    change_of,
+    change_schedule,
+    event_of,
+    get_schedule,
+    is_as_left,
+    is_committed,
+    kept_changing,
+)
 from rota.service.context import NOBODY, Actor, Context
 from rota.service.forecast import Reign, reigns_of
-from rota.service.moments import parse_later_moment, parse_moment
+from rota.service.moments import parse_in_windows, parse_later_moment
 from rota.service.representation import Wire, named_to_wire, run_to_wire
-from rota.store.port import ChangeOutcome, ScheduleChange, ScheduleRecord, read_uses
+from rota.store.port import ScheduleChange, ScheduleRecord, read_uses
 
 PLANNED_PER_REQUEST_MAX = 10_000
 SHOWN_MAX = 100
@@ -36,6 +46,7 @@ class Plan:
     version: Version
     to_create: list[Occurrence]
     existing: int
+    """Without those that the request itself created."""
     suppressed: list[Wire]
 
 
@@ -58,17 +69,14 @@ def plan_occurrences(
     if dry_run:
         created = [run_of(record.schedule, plan.version, item, planned_at=now) for item in plan.to_create]
     else:
-        while plan.to_create:
-            created += _create_some(context, record, plan, until=end, is_first=not created, actor=actor)
-            record = get_schedule(context, schedule_id)
-            plan = _find(context, record, until=end, now=context.clock.now())
+        created = _create(context, record, plan, until=end, actor=actor)
     return {
         "schedule_id": record.schedule.schedule_id,
         "version": plan.version.number,
         "until": format_instant(end),
         "dry_run": dry_run,
         "created": len(created),
-        "existing": plan.existing if dry_run else plan.existing - len(created),
+        "existing": plan.existing,
         "suppressed": plan.suppressed[:SHOWN_MAX],
         "runs": [run_to_wire(run) for run in created[:SHOWN_MAX]],
     }
@@ -83,7 +91,7 @@ def skip_occurrence(context: Context, schedule_id: str, *, scheduled_at: str, ac
     """
 
     def plan(record: ScheduleRecord, now: datetime) -> ScheduleChange | None:
-        instant = parse_moment(context, record.version, scheduled_at, field="scheduled_at")
+        instant = _instant_of(context, record, scheduled_at)
         run = _existing(context, record, instant)
         change = change_of(record.schedule, at=now)
         event = event_of(
@@ -110,17 +118,18 @@ def move_occurrence(
     One that was skipped on request is restored by it; moved to its own time it is as it was.
 
     Both are instants, or local times in the schedule's zone. Raises `NotFound`, `InvalidRequest`
-    (`to`), and `Conflict` for what is past planning.
+    (`to`), and `Conflict` for what is past planning, or is of a version that has not taken over yet.
     """
 
     def plan(record: ScheduleRecord, now: datetime) -> ScheduleChange | None:
-        instant = parse_moment(context, record.version, scheduled_at, field="scheduled_at")
+        instant = _instant_of(context, record, scheduled_at)
         run = _existing(context, record, instant)
         is_skipped = run is not None and run.state is RunState.SKIPPED and run.reason == "on_request"
         if run is not None and run.state is not RunState.PLANNED and not is_skipped:
             raise Conflict(_past_planning(run, "moved"))
         _check_plannable(record)
         made = run or _planned_run(context, record, instant, now=now)
+        _check_has_taken_over(record, made)
         due_at = parse_later_moment(context, record.version, to, field="to", now=now)
         if run is not None and run.due_at == due_at and not is_skipped:
             return None
@@ -146,8 +155,18 @@ def move_occurrence(
     return _shown(context, change_schedule(context, schedule_id, plan), scheduled_at)
 
 
-def _find(context: Context, record: ScheduleRecord, *, until: datetime, now: datetime) -> Plan:
-    """What is to be planned from now on: nothing that is due already, nothing behind the version's window."""
+def _find(
+    context: Context,
+    record: ScheduleRecord,
+    *,
+    until: datetime,
+    now: datetime,
+    created: Collection[RunId] = frozenset(),
+) -> Plan:
+    """What is to be planned from now on: nothing that is due already, nothing behind the version's window.
+
+    `created` are the request's own runs.
+    """
     schedule, version = record.schedule, record.version
     _check_plannable(record)
     if record.pending is not None and until >= record.pending.effective_from:
@@ -169,10 +188,12 @@ def _find(context: Context, record: ScheduleRecord, *, until: datetime, now: dat
             raise InvalidRequest(FieldError("until", message))
         named.append(occurrence)
         after = occurrence.scheduled_at
-    return _sorted_out(context, version, named)
+    return _sorted_out(context, version, named, created)
 
 
-def _sorted_out(context: Context, version: Version, named: list[Occurrence]) -> Plan:
+def _sorted_out(
+    context: Context, version: Version, named: list[Occurrence], created: Collection[RunId]
+) -> Plan:
     plan = Plan(version=version, to_create=[], existing=0, suppressed=[])
     for start in range(0, len(named), PROBED_AT_ONCE):
         chunk = named[start : start + PROBED_AT_ONCE]
@@ -185,11 +206,38 @@ def _sorted_out(context: Context, version: Version, named: list[Occurrence]) -> 
             if use is None:
                 plan.to_create.append(occurrence)
             elif use.run_id == run_id:
-                plan.existing += 1
+                plan.existing += run_id not in created
             else:
                 note = used_note(version, occurrence, use)
                 plan.suppressed.append({**named_to_wire(version, occurrence), "note": note})
     return plan
+
+
+def _create(
+    context: Context, record: ScheduleRecord, plan: Plan, *, until: datetime, actor: Actor
+) -> list[Run]:
+    """Creates what is to be created in bounded commits, and leaves in `plan` what else there is.
+
+    What was found holds as long as nobody else does anything to the schedule; else it is found anew.
+    """
+    created: list[Run] = []
+    refused_in_a_row = 0
+    while plan.to_create:
+        made = _create_some(context, record, plan, until=until, is_first=not created, actor=actor)
+        created += made
+        refused_in_a_row = 0 if made else refused_in_a_row + 1
+        if refused_in_a_row == RETRIES_MAX:
+            raise kept_changing(record.schedule.schedule_id)
+        latest, now = get_schedule(context, record.schedule.schedule_id), context.clock.now()
+        if made and is_as_left(record, latest):
+            due = max(now, (latest.schedule.cursor.scheduled_at or now) - _SECOND)
+            plan.to_create = [item for item in plan.to_create[len(made) :] if item.scheduled_at > due]
+        else:
+            found = _find(context, latest, until=until, now=now, created={run.run_id for run in created})
+            plan.to_create, plan.existing, plan.suppressed = found.to_create, found.existing, found.suppressed
+            plan.version = found.version
+        record = latest
+    return created
 
 
 def _create_some(
@@ -206,7 +254,7 @@ def _create_some(
         careful_until=runs[-1].scheduled_at + _SECOND,
         event=event if is_first else None,
     )
-    return runs if commit(context, change) is ChangeOutcome.CHANGED else []
+    return runs if is_committed(context, change) else []
 
 
 def _check_plannable(record: ScheduleRecord) -> None:
@@ -214,6 +262,24 @@ def _check_plannable(record: ScheduleRecord) -> None:
     if schedule.status in (ScheduleStatus.ENDED, ScheduleStatus.ERROR):
         problem = f"Schedule {schedule.schedule_id!r} is {schedule.status}; nothing more is planned."
         raise Conflict(problem)
+
+
+def _check_has_taken_over(record: ScheduleRecord, run: Run) -> None:
+    """Another version may still replace the one that waits: its run would then lie in nobody's window."""
+    if record.pending is not None and run.version == record.pending.number:
+        raise Conflict(f"Version {run.version} has not taken over yet: move it when it has.")
+
+
+def _instant_of(context: Context, record: ScheduleRecord, scheduled_at: str) -> datetime:
+    """The instant of an occurrence: of a local time the one that a version names, if one does."""
+    versions = [record.version, *([] if record.pending is None else [record.pending])]
+    first, *others = parse_in_windows(context, versions, scheduled_at, field="scheduled_at")
+    if others:
+        for reign in reigns_of(context, record):
+            for instant in (first, *others):
+                if _names(reign, instant) is not None:
+                    return instant
+    return first
 
 
 def _existing(context: Context, record: ScheduleRecord, scheduled_at: datetime) -> Run | None:
@@ -245,17 +311,24 @@ def _planned_run(context: Context, record: ScheduleRecord, scheduled_at: datetim
 
 
 def _named_at(context: Context, record: ScheduleRecord, scheduled_at: datetime) -> tuple[Reign, Occurrence]:
-    for reign in reigns_of(context, record):
-        occurrence = next_named(reign.version, reign.cadence, scheduled_at - _SECOND)
-        if occurrence is not None and occurrence.scheduled_at == scheduled_at:
+    reigns = reigns_of(context, record)
+    for reign in reigns:
+        occurrence = _names(reign, scheduled_at)
+        if occurrence is not None:
             return reign, occurrence
-    [first, *_] = reigns_of(context, record)
-    following = next_named(first.version, first.cadence, scheduled_at)
     hint = "The schedule names none after it."
-    if following is not None:
-        instant, local = format_instant(following.scheduled_at), format_local(following.local)
-        hint = f"The next one after it is at {instant} ({local} in {first.version.definition.timezone})."
+    for reign in reigns:  # Their windows follow one another: the first that names one names the next.
+        following = next_named(reign.version, reign.cadence, scheduled_at)
+        if following is not None:
+            instant, local = format_instant(following.scheduled_at), format_local(following.local)
+            hint = f"The next one after it is at {instant} ({local} in {reign.version.definition.timezone})."
+            break
     raise NotFound("occurrence", format_instant(scheduled_at), hint=hint)
+
+
+def _names(reign: Reign, instant: datetime) -> Occurrence | None:
+    occurrence = next_named(reign.version, reign.cadence, instant - _SECOND)
+    return occurrence if occurrence is not None and occurrence.scheduled_at == instant else None
 
 
 def _with_run(change: ScheduleChange, run: Run) -> ScheduleChange:
@@ -265,7 +338,7 @@ def _with_run(change: ScheduleChange, run: Run) -> ScheduleChange:
 
 
 def _shown(context: Context, record: ScheduleRecord, scheduled_at: str) -> Wire:
-    instant = parse_moment(context, record.version, scheduled_at, field="scheduled_at")
+    instant = _instant_of(context, record, scheduled_at)
     run = _existing(context, record, instant)
     if run is None:
         raise NotFound("occurrence", format_instant(instant))

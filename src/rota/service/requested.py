@@ -111,7 +111,7 @@ def replay_run(
 
 
 def _manual_run(context: Context, record: ScheduleRecord, key: str, *, now: datetime) -> Run:
-    schedule, version = record.schedule, governing_version(context, record, now=now)
+    schedule, version = record.schedule, governing_version(record, now=now)
     # An edit takes over with the next second: what is asked for right after it is the new version's, and in its window.
     instant = max(whole_second_floor(now), version.effective_from)
     offset = context.zones.load(version.definition.timezone).segment_at(instant).offset

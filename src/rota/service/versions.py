@@ -17,10 +17,6 @@ from rota.domain.zone import Gap as LocalGap
 from rota.service.context import Actor, Context
 from rota.store.port import NewVersion, ScheduleRecord
 
-VERSIONS_LOOKED_AT = 20
-AT_ONCE = timedelta(seconds=10)
-"""Who edits several times in a second is put off by a second each time, and meant none of it."""
-
 COUNTED_AHEAD = timedelta(days=100 * 365)
 """How far ahead `max_occurrences` is counted."""
 
@@ -94,26 +90,19 @@ def resolve_version(
     version = replace(version, last_scheduled_at=_last_scheduled_at(version, cadence, after=before))
     first = next_named(version, cadence, before)
     if first is None:
-        raise InvalidRequest(_why_never(context, definition, cadence, now=before))
+        moment = f"{format_instant(before)} is now"
+        if place.effective_from > next_whole_second(now) + timedelta(minutes=1):
+            moment = f"the version takes over at {format_instant(place.effective_from)}"
+        raise InvalidRequest(_why_never(context, definition, cadence, now=before, moment=moment))
     zone_rules = zone_rules_of(cadence.zone, version.tzdata)
     new = NewVersion(version=version, cadence=row, zone_rules=zone_rules)
     return ResolvedVersion(new=new, cadence=cadence, first=first)
 
 
-def governing_version(context: Context, record: ScheduleRecord, *, now: datetime) -> Version:
-    """The version that holds for who asks at `now`: the latest one that has taken over, or is to do so at once.
-
-    The cursor's may be one that takes over much later.
-    """
-    before: int | None = None
-    schedule_id = record.schedule.schedule_id
-    while page := context.store.list_versions(schedule_id, before=before, limit=VERSIONS_LOOKED_AT):
-        for version in page:
-            is_empty = version.effective_from == version.effective_until
-            if not is_empty and version.effective_from <= max(now, version.created_at + AT_ONCE):
-                return version
-        before = page[-1].number
-    return record.version
+def governing_version(record: ScheduleRecord, *, now: datetime) -> Version:
+    """The version that holds for who asks at `now`: also one whose boundary has come while instants are owed before."""
+    pending = record.pending
+    return pending if pending is not None and pending.effective_from <= now else record.version
 
 
 def count_named(version: Version, cadence: Cadence, *, until: datetime) -> int:
@@ -169,23 +158,27 @@ def kind_of(recurrence: Recurrence) -> str:
             return "every"
 
 
-def _why_never(context: Context, definition: Definition, cadence: Cadence, *, now: datetime) -> FieldError:
-    """The field that keeps a new schedule from ever falling due, and what to do about it."""
+def _why_never(
+    context: Context, definition: Definition, cadence: Cadence, *, now: datetime, moment: str
+) -> FieldError:
+    """The field that keeps a version from ever falling due after `now`, told as `moment`, and what to do about it."""
     recurrence = definition.recurrence
     if isinstance(recurrence, At):
         zone = context.zones.load(definition.timezone)
-        return _why_at_never(recurrence, zone, definition, now=now)
+        return _why_at_never(recurrence, zone, definition, now=now, moment=moment)
     if cadence.next(now) is None:
         return FieldError(
             f"recurrence.{kind_of(recurrence)}",
-            "The rule has no occurrence after now; give one that goes on, or a later UNTIL.",
+            f"The rule has no occurrence any more ({moment}); give one that goes on, or a later UNTIL.",
         )
     if definition.ends_at is not None and definition.ends_at <= now:
-        return FieldError("ends_at", f"The end has passed ({format_instant(now)} is now); give a later one.")
+        return FieldError("ends_at", f"The end has passed ({moment}); give a later one.")
     return FieldError("ends_at", "The rule has no occurrence before this end; give a later one.")
 
 
-def _why_at_never(recurrence: At, zone: Zone, definition: Definition, *, now: datetime) -> FieldError:
+def _why_at_never(
+    recurrence: At, zone: Zone, definition: Definition, *, now: datetime, moment: str
+) -> FieldError:
     if recurrence.time.tzinfo is None:
         try:
             resolution = resolve_local_time(zone, recurrence.time)
@@ -203,6 +196,4 @@ def _why_at_never(recurrence: At, zone: Zone, definition: Definition, *, now: da
     if cadence.next(now) is not None:
         bound = "starts_at" if definition.starts_at is not None and definition.ends_at is None else "ends_at"
         return FieldError(bound, "The one occurrence lies outside starts_at and ends_at; widen them.")
-    return FieldError(
-        "recurrence.at", f"This time has passed ({format_instant(now)} is now); give a time to come."
-    )
+    return FieldError("recurrence.at", f"This time has passed ({moment}); give a time to come.")

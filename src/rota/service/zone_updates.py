@@ -3,40 +3,35 @@
 A schedule was computed with the rules of its zone as they were. Where a newer release names other instants for it, it
 gets a version with the same definition and the reason `tzdata`, which takes over at once and carries and suppresses as
 any edit does; what it owed is then computed by the new rules. Where nothing changes for it, its versions are stamped
-with the new rules. A version that has not taken over yet is stamped too: nothing was decided by it.
+with the new rules. A version that has not taken over yet is resolved again: nothing was decided by it.
 
 An older release than the stored one is never applied: that process is to be upgraded.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from rota.cadences import cadence_row_of, zone_rules_of
 from rota.domain.cadence import Cadence
 from rota.domain.errors import InvalidExpression, RotaError
 from rota.domain.identity import ScheduleId
-from rota.domain.schedule import (
-    CadenceRow,
-    ScheduleStatus,
-    Version,
-    ZoneRulesRow,
-)
+from rota.domain.schedule import ScheduleStatus, Version, ZoneRulesRow, last_of
 from rota.domain.zone import fingerprint
-from rota.domain.zone_rules import names_the_same
 from rota.service.changes import RETRIES_MAX, change_of, event_of, get_schedule
 from rota.service.context import NOBODY, Actor, Context
 from rota.service.dry_runs import told
 from rota.service.editing import PlannedEdit, assemble
-from rota.service.former_rules import boundary_by_new_rules, former_cadence
+from rota.service.former_rules import Comparisons, boundary_by_new_rules
 from rota.service.representation import Wire
-from rota.service.versions import Place, count_named, resolve_version
+from rota.service.versions import COUNTED_AHEAD, Place, ResolvedVersion, count_named, resolve_version
 from rota.store.port import (
     ChangeOutcome,
     NewVersion,
     ScheduleChange,
     ScheduleRecord,
     StoreUnavailable,
+    UsedZoneRules,
     ZoneRules,
 )
 
@@ -49,7 +44,7 @@ SHOWN_MAX = 1_000
 class DifferingZone:
     """Stored rules of a zone that this process does not have."""
 
-    stored: ZoneRulesRow
+    stored: UsedZoneRules
     here: ZoneRulesRow | None
     """None: this process does not know the zone."""
 
@@ -85,10 +80,11 @@ def differing_zones(context: Context) -> list[DifferingZone]:
 def check_zones(context: Context) -> Wire:
     """Which zones differ, and how many schedules' instants change."""
     zones: list[Wire] = []
+    comparisons = Comparisons(context)
     for zone in differing_zones(context):
         records = list(_records(context, zone.stored))
         now = context.clock.now()
-        changed = sum(_changes_instants(context, record, now=now) for record in records)
+        changed = sum(_changes_instants(context, record, comparisons, now=now) for record in records)
         zones.append({**_zone_to_wire(zone), "schedules": len(records), "schedules_changed": changed})
     return {"tzdata": context.zones.release(), "zones": zones}
 
@@ -99,7 +95,7 @@ def apply_zones(context: Context, *, dry_run: bool = False, actor: Actor = NOBOD
     If it breaks off, what was done stays, and applying again goes on. A schedule that cannot take them up (its one
     local time has ceased to exist) is told with its problem, and left alone.
     """
-    zones = differing_zones(context)
+    zones, comparisons = differing_zones(context), Comparisons(context)
     who = Actor(name=actor.name, reason=actor.reason or REASON)
     told_of: list[Wire] = []
     counts = {"version": 0, "restamped": 0, "failed": 0}
@@ -107,7 +103,7 @@ def apply_zones(context: Context, *, dry_run: bool = False, actor: Actor = NOBOD
         if not zone.is_newer_here:
             continue
         for record in _records(context, zone.stored):
-            outcome = _apply(context, record, who, dry_run=dry_run)
+            outcome = _apply(context, record, comparisons, who, dry_run=dry_run)
             if outcome is None:
                 continue
             counts[str(outcome["outcome"])] += 1
@@ -123,20 +119,20 @@ def apply_zones(context: Context, *, dry_run: bool = False, actor: Actor = NOBOD
 
 
 def plan_zone_update(
-    context: Context, record: ScheduleRecord, actor: Actor, *, now: datetime
+    context: Context, record: ScheduleRecord, comparisons: Comparisons, actor: Actor, *, now: datetime
 ) -> ZoneUpdate | None:
     """None where this process has the rules already. Raises `InvalidRequest` where they leave nothing to run."""
     owner, pending = record.version, record.pending
-    stamped = [] if pending is None else _restamped(context, pending)
-    old = former_cadence(context, owner)
-    if old is None:
-        return _stamping(record, stamped, actor, now=now) if stamped else None
-    row, new = _new_cadence(context, owner)
+    old = comparisons.former(owner)
     cursor = record.schedule.cursor.scheduled_at
     from_ = now if cursor is None else min(now, cursor)
-    if names_the_same(old, new, from_=from_, ends=_ends_of(owner, pending)):
-        return _stamping(record, [_stamped(context, owner, row), *stamped], actor, now=now)
-    return _versioning(context, record, old, actor, now=now)
+    ends = _ends_of(owner, pending)
+    if old is not None and not comparisons.names_the_same(owner, from_=from_, ends=ends):
+        return _versioning(context, record, old, actor, now=now)
+    stamped = [] if old is None else [_stamped_owner(context, owner, old, from_=from_)]
+    if pending is not None and _differs(context, pending):
+        stamped.append(_resolved_again(context, pending, now=now))
+    return _stamping(record, stamped, actor, now=now) if stamped else None
 
 
 def _versioning(
@@ -163,6 +159,7 @@ def _versioning(
         record,
         resolved,
         cadence=old,
+        is_at_once=True,
         labels=schedule.labels,
         changed={"tzdata": {"from": owner.tzdata, "to": resolved.version.tzdata}},
         actor=actor,
@@ -170,7 +167,7 @@ def _versioning(
     )
     change = edit.change
     if pending is not None:
-        change = _with_pending_again(context, change, pending, number=place.number + 1)
+        change = _with_pending_again(context, change, resolved, pending, now=now)
     return ZoneUpdate(change=change, edit=replace(edit, change=change))
 
 
@@ -182,21 +179,28 @@ def _ends_of(owner: Version, pending: Version | None) -> list[datetime]:
 
 
 def _with_pending_again(
-    context: Context, change: ScheduleChange, pending: Version, *, number: int
+    context: Context,
+    change: ScheduleChange,
+    forerunner: ResolvedVersion,
+    pending: Version,
+    *,
+    now: datetime,
 ) -> ScheduleChange:
-    """The version that waited, as it waits behind the new one."""
-    is_fresh = pending.boundary == "now"
+    """The version that waited, as it waits behind the new one: what that names by the new rules counts for it."""
+    number = forerunner.version.number + 1
     again = replace(
         pending,
         number=number,
-        series=number if is_fresh else pending.series,
+        series=number if pending.boundary == "now" else pending.series,
+        named_before=count_named(forerunner.version, forerunner.cadence, until=pending.effective_from),
     )
-    row, _ = _new_cadence(context, pending)
     cursor = change.cursor
     if cursor is not None and cursor.scheduled_at is None:
         due_at = cursor.due_at or pending.effective_from
         cursor = replace(cursor, scheduled_at=pending.effective_from, due_at=due_at)
-    return replace(change, versions=(*change.versions, _stamped(context, again, row)), cursor=cursor)
+    return replace(
+        change, versions=(*change.versions, _resolved_again(context, again, now=now)), cursor=cursor
+    )
 
 
 def _stamping(
@@ -215,29 +219,56 @@ def _stamping(
     return ZoneUpdate(change=change, edit=None)
 
 
-def _restamped(context: Context, version: Version) -> list[NewVersion]:
-    """The version with this process's rules, if it has others."""
-    row, cadence = _new_cadence(context, version)
-    if fingerprint(cadence.zone) == version.fingerprint:
-        return []
-    return [_stamped(context, version, row)]
+def _differs(context: Context, version: Version) -> bool:
+    return fingerprint(context.zones.load(version.definition.timezone)) != version.fingerprint
 
 
-def _stamped(context: Context, version: Version, row: CadenceRow) -> NewVersion:
-    zone = context.zones.load(version.definition.timezone)
-    release = context.zones.release()
-    restamped = replace(version, cadence_id=row.cadence_id, fingerprint=row.fingerprint, tzdata=release)
-    return NewVersion(version=restamped, cadence=row, zone_rules=zone_rules_of(zone, release))
+def _resolved_again(context: Context, version: Version, *, now: datetime) -> NewVersion:
+    """A version that waits, by this process's rules: nothing was decided by it, so all of it follows them.
+
+    Raises `InvalidRequest` where they leave nothing to run.
+    """
+    place = Place(
+        number=version.number,
+        effective_from=version.effective_from,
+        boundary=version.boundary,
+        series=version.series,
+        counts_from=version.counts_from,
+        named_before=version.named_before,
+    )
+    actor = Actor(name=version.actor, reason=version.reason)
+    resolved = resolve_version(
+        context, version.definition, place, schedule_id=version.schedule_id, now=now, actor=actor
+    )
+    kept = replace(resolved.version, created_at=version.created_at, effective_until=version.effective_until)
+    return replace(resolved.new, version=kept)
 
 
-def _new_cadence(context: Context, version: Version) -> tuple[CadenceRow, Cadence]:
-    definition = version.definition
-    zone = context.zones.load(definition.timezone)
-    row = cadence_row_of(definition.recurrence, zone, gap=definition.gap, fold=version.fold)
-    return row, Cadence(definition.recurrence, zone, gap=definition.gap, fold=version.fold)
+def _stamped_owner(context: Context, owner: Version, old: Cadence, *, from_: datetime) -> NewVersion:
+    """The version that owns the cursor, with this process's rules.
+
+    It is compared no further than to the version that waits. If that is replaced by a later one, it goes on, so the
+    instant that `max_occurrences` ends with is counted by the new rules, behind what was named by the old ones.
+    """
+    definition, zone, release = (
+        owner.definition,
+        context.zones.load(owner.definition.timezone),
+        context.zones.release(),
+    )
+    row = cadence_row_of(definition.recurrence, zone, gap=definition.gap, fold=owner.fold)
+    stamped = replace(owner, cadence_id=row.cadence_id, fingerprint=row.fingerprint, tzdata=release)
+    if definition.max_occurrences is not None and owner.effective_until is not None:
+        new = Cadence(definition.recurrence, zone, gap=definition.gap, fold=owner.fold)
+        left = definition.max_occurrences - count_named(owner, old, until=from_)
+        if left > 0:
+            endless = replace(stamped, effective_until=None, last_scheduled_at=None)
+            before = from_ - timedelta(microseconds=1)
+            last = last_of(endless, new, occurrences=left, after=before, horizon=COUNTED_AHEAD)
+            stamped = replace(stamped, last_scheduled_at=last)
+    return NewVersion(version=stamped, cadence=row, zone_rules=zone_rules_of(zone, release))
 
 
-def _records(context: Context, stored: ZoneRulesRow) -> Iterator[ScheduleRecord]:
+def _records(context: Context, stored: UsedZoneRules) -> Iterator[ScheduleRecord]:
     rules = ZoneRules(timezone=stored.timezone, fingerprint=stored.fingerprint)
     after: ScheduleId | None = None
     while page := context.store.list_computed_with(rules, after=after, limit=PAGE):
@@ -245,9 +276,11 @@ def _records(context: Context, stored: ZoneRulesRow) -> Iterator[ScheduleRecord]
         after = page[-1].schedule.schedule_id
 
 
-def _changes_instants(context: Context, record: ScheduleRecord, *, now: datetime) -> bool:
+def _changes_instants(
+    context: Context, record: ScheduleRecord, comparisons: Comparisons, *, now: datetime
+) -> bool:
     try:
-        update = plan_zone_update(context, record, NOBODY, now=now)
+        update = plan_zone_update(context, record, comparisons, NOBODY, now=now)
     except StoreUnavailable:
         raise
     except RotaError:
@@ -255,12 +288,14 @@ def _changes_instants(context: Context, record: ScheduleRecord, *, now: datetime
     return update is not None and update.edit is not None
 
 
-def _apply(context: Context, record: ScheduleRecord, actor: Actor, *, dry_run: bool) -> Wire | None:
+def _apply(
+    context: Context, record: ScheduleRecord, comparisons: Comparisons, actor: Actor, *, dry_run: bool
+) -> Wire | None:
     schedule_id = record.schedule.schedule_id
     try:
         for _ in range(RETRIES_MAX):
             now = context.clock.now()
-            update = plan_zone_update(context, record, actor, now=now)
+            update = plan_zone_update(context, record, comparisons, actor, now=now)
             if update is None or record.schedule.status is ScheduleStatus.ENDED:
                 return None
             if dry_run or context.store.commit_change(update.change) is ChangeOutcome.CHANGED:

@@ -1,7 +1,7 @@
-"""What became of the instants of a schedule in a memory store, and which runs use which periods."""
+"""Which runs of a schedule use which periods in a memory store, and what was decided ahead of its time."""
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from rota.domain.identity import ScheduleId
 from rota.domain.key_uses import KeyProbe, KeyUse
@@ -9,7 +9,6 @@ from rota.domain.run import Run, RunState
 from rota.store.memory.tables import Tables, holds_its_key
 
 PARKED = {RunState.PLANNED, RunState.HELD}
-_SECOND = timedelta(seconds=1)
 
 
 class MemoryOutcomes(Tables):
@@ -34,23 +33,6 @@ class MemoryOutcomes(Tables):
             ]
             return sorted(ahead, key=lambda run: (run.due_at, run.run_id))[:limit]
 
-    def get_last_decided(self, schedule_id: ScheduleId, *, before: datetime | None) -> datetime | None:
-        with self._lock:
-            decided = [
-                run.scheduled_at
-                for run in self._runs_of(schedule_id)
-                if run.origin == "schedule"
-                and run.state not in PARKED
-                and run.state is not RunState.SKIPPED
-                and (before is None or run.scheduled_at < before)
-            ]
-            for skip in self._skips.get(schedule_id, []):
-                if before is None:
-                    decided.append(skip.until - _SECOND)
-                elif skip.from_ < before:
-                    decided.append(min(skip.until, before) - _SECOND)
-            return max(decided, default=None)
-
     def _key_use(self, runs: Sequence[Run], probe: KeyProbe) -> KeyUse | None:
         found = self._runs.get(probe.run_id)
         if found is None:
@@ -72,4 +54,5 @@ def _uses(run: Run, probe: KeyProbe) -> bool:
         and probe.scheduled_from <= run.scheduled_at < probe.scheduled_until
         and probe.named_from <= run.named_local < probe.named_until
         and probe.second_pass in {None, run.second_pass}
+        and (probe.counts_from is None or max(run.scheduled_at, run.due_at) >= probe.counts_from)
     )

@@ -5,15 +5,22 @@ from collections.abc import Iterator
 from rota.domain.identity import ScheduleId
 from rota.domain.schedule import Schedule, ScheduleStatus, ZoneRulesRow
 from rota.store.memory.records import Records, rules_of
-from rota.store.port import ScheduleRecord, ZoneRules
+from rota.store.port import ScheduleRecord, UsedZoneRules, ZoneRules
 
 
 class MemoryZoneRules(Records):
-    def list_zone_rules(self) -> list[ZoneRulesRow]:
+    def list_zone_rules(self) -> list[UsedZoneRules]:
         with self._lock:
             used = {rules for _, computed_with in self._computed() for rules in computed_with}
             in_order = sorted(used, key=lambda rules: (rules.timezone, rules.fingerprint))
-            return [self._zone_rules[rules] for rules in in_order if rules in self._zone_rules]
+            return [
+                UsedZoneRules(
+                    timezone=rules.timezone,
+                    fingerprint=rules.fingerprint,
+                    tzdata=self._zone_rules[rules].tzdata,
+                )
+                for rules in in_order
+            ]
 
     def get_zone_rules(self, timezone: str, fingerprint: str) -> ZoneRulesRow | None:
         with self._lock:

@@ -58,9 +58,7 @@ from rota.store.port.work import (
     OpenedAttempt,
     WorkStore,
 )
-from rota.store.port.zone_rules import (
-    ZoneRules,
-)
+from rota.store.port.zone_rules import UsedZoneRules, ZoneRules
 
 
 class Store(ScheduleStore, RunStore, JobStore, DispatchStore, WorkStore, HealthStore, Protocol):
@@ -103,6 +101,7 @@ __all__ = [
     "StoreUnavailable",
     "TooManyElements",
     "Unreadable",
+    "UsedZoneRules",
     "WorkStore",
     "ZoneRules",
     "lease_has_ended",

@@ -20,7 +20,7 @@ from rota.domain.schedule import (
 )
 from rota.store.port.key_uses import KeyUseStore
 from rota.store.port.leases import Fence
-from rota.store.port.zone_rules import ZoneRules
+from rota.store.port.zone_rules import UsedZoneRules, ZoneRules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,15 +167,9 @@ class ScheduleStore(KeyUseStore, Protocol):
         """What was decided before its time, by (due_at, run id): every planned and held run of the schedule, and the
         runs skipped on request that are scheduled at `from_` or later. What cannot be read is left out."""
 
-    def get_last_decided(self, schedule_id: ScheduleId, *, before: datetime | None) -> datetime | None:
-        """The latest instant before `before` (None: of all) that has its outcome and was not only planned.
-
-        That is the `scheduled_at` of a run of origin `schedule` in a state other than planned, held or skipped, or the
-        last second of a skip that begins before `before`, but none at `before` or later."""
-
-    def list_zone_rules(self) -> list[ZoneRulesRow]:
+    def list_zone_rules(self) -> list[UsedZoneRules]:
         """By (timezone, fingerprint), those that the latest version or the cursor's version of some schedule, which has
-        not ended, was computed with; what cannot be read is left out."""
+        not ended, was computed with: those too whose stored row cannot be read, or, of a latest version, is lost."""
 
     def get_zone_rules(self, timezone: str, fingerprint: str) -> ZoneRulesRow | None:
         """Raises `UnreadableRow`."""

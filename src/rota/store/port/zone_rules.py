@@ -1,4 +1,4 @@
-"""The name of one state of a zone."""
+"""The name of one state of a zone, and the states that are in use."""
 
 from dataclasses import dataclass
 
@@ -9,3 +9,13 @@ class ZoneRules:
 
     timezone: str
     fingerprint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsedZoneRules:
+    """Rules that schedules are computed with, whether or not their text is there and can be read."""
+
+    timezone: str
+    fingerprint: str
+    tzdata: str
+    """The release that was seen with them first; where that is lost, one that a version was resolved with."""

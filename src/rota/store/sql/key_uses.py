@@ -1,9 +1,9 @@
-"""Which runs use which periods of a schedule, and which of its instants have their outcome, in SQL."""
+"""Which runs use which periods of a schedule, in SQL."""
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from sqlalchemy import Connection, Select, bindparam, func, select
+from sqlalchemy import Connection, Select, bindparam, select
 
 from rota.domain.identity import RunId, ScheduleId
 from rota.domain.key_uses import KeyProbe, KeyUse
@@ -12,9 +12,7 @@ from rota.store.sql import cells, rows
 from rota.store.sql.batches import Part
 from rota.store.sql.columns import DATES
 from rota.store.sql.prepared import Prepared
-from rota.store.sql.schema import PARKED_STATES, holds_its_key, runs, skips
-
-_SECOND = timedelta(seconds=1)
+from rota.store.sql.schema import holds_its_key, runs
 
 
 class SqlKeyUses(Part):
@@ -26,19 +24,6 @@ class SqlKeyUses(Part):
         with self._database.reading() as connection:
             last = connection.execute(_READ_LAST_RUN, {"schedule_id": schedule_id}).scalar()
         return cells.instant_or_none(last)
-
-    def get_last_decided(self, schedule_id: ScheduleId, *, before: datetime | None) -> datetime | None:
-        runs_before, skips_before = _LAST_DECIDED_RUN, _LAST_SKIPPED
-        if before is not None:
-            runs_before = runs_before.where(runs.c.scheduled_at < before)
-            skips_before = skips_before.where(skips.c.from_at < before)
-        of_schedule = {"schedule_id": schedule_id}
-        with self._database.reading() as connection:
-            run_at = cells.instant_or_none(connection.execute(runs_before, of_schedule).scalar())
-            until = cells.instant_or_none(connection.execute(skips_before, of_schedule).scalar())
-        if until is not None:
-            until = (until if before is None else min(until, before)) - _SECOND
-        return max((instant for instant in (run_at, until) if instant is not None), default=None)
 
 
 def _read_use(connection: Connection, schedule_id: ScheduleId, probe: KeyProbe) -> KeyUse | None:
@@ -63,6 +48,7 @@ def _span_values(schedule_id: ScheduleId, probe: KeyProbe) -> rows.Values:
         "scheduled_until": cells.millis(probe.scheduled_until),
         "named_from": cells.local_millis(probe.named_from),
         "named_until": cells.local_millis(probe.named_until),
+        "counts_from": DATES[0] if probe.counts_from is None else cells.millis(probe.counts_from),
     }
 
 
@@ -79,6 +65,7 @@ _USERS: Select[*tuple[object, ...]] = (
         runs.c.scheduled_at < bindparam("scheduled_until"),
         runs.c.named_local >= bindparam("named_from"),
         runs.c.named_local < bindparam("named_until"),
+        (runs.c.scheduled_at >= bindparam("counts_from")) | (runs.c.due_at >= bindparam("counts_from")),
         _IS_NAMED,
         holds_its_key(),
     )
@@ -87,16 +74,10 @@ _USERS: Select[*tuple[object, ...]] = (
 )
 _READ_USER = Prepared(_USERS)
 _READ_USER_OF_PASS = Prepared(_USERS.where(runs.c.second_pass == bindparam("second_pass")))
-# An instant beyond all dates, of a row that makes no sense, is stepped over (I12).
-_LAST_RUN = (
+_READ_LAST_RUN = (
     select(runs.c.scheduled_at)
-    .where(_IS_OF_SCHEDULE, runs.c.scheduled_at.between(*DATES))
+    # An instant beyond all dates, of a row that makes no sense, is stepped over (I12).
+    .where(_IS_OF_SCHEDULE, runs.c.scheduled_at.between(*DATES), _IS_NAMED)
     .order_by(runs.c.scheduled_at.desc())
     .limit(1)
 )
-_READ_LAST_RUN = _LAST_RUN.where(_IS_NAMED)
-_LAST_DECIDED_RUN = _LAST_RUN.where(
-    runs.c.origin == "schedule",
-    runs.c.state.not_in([state.value for state in (*PARKED_STATES, RunState.SKIPPED)]),
-)
-_LAST_SKIPPED = select(func.max(skips.c.until_at)).where(skips.c.schedule_id == bindparam("schedule_id"))

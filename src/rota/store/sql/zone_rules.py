@@ -2,11 +2,23 @@
 
 from collections.abc import Iterator, Sequence
 
-from sqlalchemy import ColumnElement, RowMapping, Select, literal, or_, select, union
+from sqlalchemy import (
+    CTE,
+    ColumnElement,
+    RowMapping,
+    Select,
+    Table,
+    and_,
+    func,
+    literal,
+    or_,
+    select,
+    union,
+)
 
 from rota.domain.identity import ScheduleId
 from rota.domain.schedule import ScheduleStatus, ZoneRulesRow
-from rota.store.port import ScheduleRecord, ZoneRules
+from rota.store.port import ScheduleRecord, UsedZoneRules, ZoneRules
 from rota.store.sql import cells, rows
 from rota.store.sql.batches import Part
 from rota.store.sql.pages import read_page, readable
@@ -15,10 +27,10 @@ from rota.store.sql.schema import is_awaiting, schedules, versions, zone_rules
 
 
 class SqlZoneRules(Part):
-    def list_zone_rules(self) -> list[ZoneRulesRow]:
+    def list_zone_rules(self) -> list[UsedZoneRules]:
         with self._database.reading() as connection:
             found = connection.execute(_LIST_ZONE_RULES).mappings().all()
-        return list(readable(found, _to_zone_rules))
+        return [UsedZoneRules(**row) for row in found]
 
     def get_zone_rules(self, timezone: str, fingerprint: str) -> ZoneRulesRow | None:
         """Raises `UnreadableRow`."""
@@ -85,7 +97,7 @@ def _ids_with(timezone: ColumnElement[str], fingerprint: ColumnElement[str]) -> 
             .where(
                 versions.c.schedule_id == schedules.c.id, versions.c.number == schedules.c.version, has_rules
             )
-            .correlate(schedules, zone_rules)
+            .correlate_except(versions)
             .exists(),
         )
         .order_by(schedules.c.id)
@@ -93,15 +105,54 @@ def _ids_with(timezone: ColumnElement[str], fingerprint: ColumnElement[str]) -> 
     return [latest, governing]
 
 
-_LIST_ZONE_RULES = (
-    select(zone_rules)
-    .where(
-        or_(
-            *(
-                ids.order_by(None).correlate(zone_rules).exists()
-                for ids in _ids_with(zone_rules.c.timezone, zone_rules.c.fingerprint)
-            )
-        )
+def _lasting_rules() -> CTE:
+    """The rules that versions without an end have; the last row holds none.
+
+    It leaps along the partial index from one pair to the next: the many schedules of a zone cost no more than one.
+    """
+    pair = versions.c.timezone, versions.c.fingerprint
+    by_pair = select(versions).where(versions.c.effective_until.is_(None)).order_by(*pair).limit(1)
+    first = [by_pair.with_only_columns(column).scalar_subquery().label(column.name) for column in pair]
+    found = select(*first).cte("lasting_rules", recursive=True)
+    # A comparison of pairs would find the zone by the index, but walk through all of its rows.
+    in_zone = (versions.c.timezone == found.c.timezone) & (versions.c.fingerprint > found.c.fingerprint)
+    further = [
+        by_pair.where(way).correlate(found) for way in (in_zone, versions.c.timezone > found.c.timezone)
+    ]
+    following = [
+        func.coalesce(*(way.with_only_columns(column).scalar_subquery() for way in further))
+        for column in pair
+    ]
+    return found.union_all(select(*following).where(found.c.timezone.is_not(None)))
+
+
+def _list_zone_rules() -> Select[tuple[str, str, str]]:
+    """The stored rules, and those whose row is lost, of which some living schedule's version has one."""
+    lasting = _lasting_rules()
+    known = union(
+        select(zone_rules.c.timezone, zone_rules.c.fingerprint),
+        select(lasting.c.timezone, lasting.c.fingerprint).where(lasting.c.timezone.is_not(None)),
+    ).subquery("known_rules")
+    pair = known.c.timezone, known.c.fingerprint
+    is_used = or_(*(ids.order_by(None).correlate(known).exists() for ids in _ids_with(*pair)))
+    resolved_with = (
+        select(versions.c.tzdata)
+        .where(versions.c.effective_until.is_(None), *_are(pair, versions))
+        .limit(1)
+        .correlate(known)
+        .scalar_subquery()
     )
-    .order_by(zone_rules.c.timezone, zone_rules.c.fingerprint)
-)
+    return (
+        select(*pair, func.coalesce(zone_rules.c.tzdata, resolved_with).label("tzdata"))
+        .outerjoin_from(known, zone_rules, and_(*_are(pair, zone_rules)))
+        .where(is_used)
+        .order_by(*pair)
+    )
+
+
+def _are(pair: tuple[ColumnElement[str], ColumnElement[str]], table: Table) -> list[ColumnElement[bool]]:
+    timezone, fingerprint = pair
+    return [table.c.timezone == timezone, table.c.fingerprint == fingerprint]
+
+
+_LIST_ZONE_RULES = _list_zone_rules()
