@@ -64,19 +64,17 @@ def test_the_history_tells_what_was_done_to_occurrences(run: Run) -> None:
     assert "apply overdue: yes" in shown
 
 
-def test_a_version_whose_window_lies_ahead_does_not_govern(run: Run) -> None:
+def test_a_version_that_waits_where_nothing_is_due_before_does_not_govern(run: Run) -> None:
     run(
         "schedules", "create", "--id", "weekly", "--job", "report", "--timezone", "UTC", "--cron", "0 9 * * 1"
     )
     edit = ["schedules", "edit", "weekly", "--cron", "0 9 * * 2", "--effective-from", "2026-01-17T00:00:00Z"]
     assert run(*edit).code == 0
     shown = run("schedules", "show", "weekly").out.splitlines()
-    assert any(
-        line.split() == ["version", "2,", "takes", "over", "at", "2026-01-17T00:00:00Z"] for line in shown
-    )
+    assert "version 2 waits until 2026-01-17T00:00:00Z (keep_period)" in shown
     rows = lines_of(run("schedules", "versions", "weekly").out)[2:]
     states = [[cell for cell in row.split("   ") if cell][1].strip() for row in rows]
-    assert states == ["next", "governs until 2026-01-17T00:00:00Z"]
+    assert states == ["waits", "governs until 2026-01-17T00:00:00Z"]
 
 
 def test_the_version_that_waits_is_shown_by_what_it_changes(run: Run) -> None:

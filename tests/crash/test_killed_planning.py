@@ -11,6 +11,7 @@ import pytest
 
 from rota.domain.errors import Conflict
 from rota.domain.run import RunState
+from rota.domain.schedule import ScheduleStatus
 from rota.service.backfill import backfill
 from rota.service.planning import move_occurrence, plan_occurrences, skip_occurrence
 from rota.service.schedules import end_schedule, pause_schedule, resume_schedule
@@ -107,7 +108,8 @@ def test_killed_while_planned_runs_fall_due_each_is_queued_once_with_its_intent(
 
 
 def test_killed_while_runs_are_held_and_released_none_is_forgotten(folder: Path) -> None:
-    """Thirty fall due in the pause: their release takes two commits, and the instant behind them follows."""
+    """Thirty fall due in the pause, the first of them in time: their release takes two commits, and the instant behind
+    them follows."""
 
     def pause(process: Process) -> None:
         pause_schedule(process.context, ID)
@@ -116,12 +118,14 @@ def test_killed_while_runs_are_held_and_released_none_is_forgotten(folder: Path)
         resume_schedule(process.context, ID, apply_overdue=True)
 
     def hold_and_release(process: Process) -> None:
-        process.dispatch()
+        process.dispatch("2026-01-12T13:00:00Z", "2026-01-13T19:00:00Z")
         resume(process)
         process.dispatch()
 
     def check(process: Process) -> None:
-        process.ledger(ID)
+        ledger = process.ledger(ID)
+        if ledger.record.schedule.status is ScheduleStatus.PAUSED:
+            assert {run.state for run in ledger.runs.values()} <= {RunState.PLANNED, RunState.HELD}
         resume(process)
         process.dispatch()
         assert states(process) == dict.fromkeys(hours(31), (RunState.QUEUED, None))
@@ -135,7 +139,7 @@ def test_killed_while_runs_are_held_and_released_none_is_forgotten(folder: Path)
         ],
     )
     killed = kill_at_every_point(
-        database, hold_and_release, check, at="2026-01-13T19:00:00Z", restart="2026-01-13T19:01:00Z"
+        database, hold_and_release, check, at="2026-01-12T12:59:59Z", restart="2026-01-13T19:01:00Z"
     )
     assert killed > 60
 

@@ -5,12 +5,22 @@ from collections.abc import Callable, Sequence
 
 from rota.domain.errors import RotaError
 
+SIGNALS_LOOKED_AFTER_SECONDS = 0.5
+
 Loop = Callable[[threading.Event, threading.Event], None]
 """Runs until its first event is set; its second one ends a wait."""
 
 
 class LoopFailed(RotaError):
     """A loop ended on an error that is a defect and stands on standard error; the others were stopped too."""
+
+
+def wait_for(stop: threading.Event) -> None:
+    """Until it is set. In short waits: a signal whose handler is to set it may come just before one begins, and Python
+    runs the handler when the wait is over.
+    """
+    while not stop.wait(SIGNALS_LOOKED_AFTER_SECONDS):
+        pass
 
 
 def run_side_by_side(loops: Sequence[tuple[str, Loop, threading.Event]], stop: threading.Event) -> None:
@@ -33,7 +43,7 @@ def run_side_by_side(loops: Sequence[tuple[str, Loop, threading.Event]], stop: t
     ]
     for thread in threads:
         thread.start()
-    stop.wait()
+    wait_for(stop)
     for _, _, wake in loops:
         wake.set()
     for thread in threads:

@@ -81,7 +81,9 @@ class LeftOut(Shape):
     """How many occurrences of the range were not backfilled."""
 
     period_used: int = Field(description="A run uses their period.")
-    owed: int = Field(description="The schedule has not got there yet: they are admitted or skipped in time. Counted to 10,000.")
+    owed: int = Field(
+        description="The schedule has not got there yet: they are admitted or skipped in time. Counted to 10,000."
+    )
 
 
 class Backfilling(Shape):
