@@ -150,7 +150,7 @@ def life_of_the_guide(store: Store | None = None) -> World:
         job="echo",
         timezone="America/New_York",
         recurrence={"cron": "0 9 * * *"},
-        actor="ada",
+        actor="ops",
     )
     world.pass_time(BEFORE_THE_EDIT)
     return world

@@ -110,12 +110,12 @@ def make_three_small_edits(story: Walkthrough) -> None:
         timezone=NEW_YORK,
         recurrence={"cron": "30 8 * * *"},
         params={"recipient": "owner@example.com"},
-        actor="amara",
+        actor="ops",
         reason="a customer's wish",
     )
     for number, (reason, patch) in enumerate(SMALL_EDITS, start=1):
         story.stage.set_clock(SAVED_AT + timedelta(minutes=10 * number))
-        story.app.edit(REPORT, actor="amara", reason=reason, **patch)  # type: ignore[arg-type]  # fields by name
+        story.app.edit(REPORT, actor="ops", reason=reason, **patch)  # type: ignore[arg-type]  # fields by name
     story.stage.command("schedules", "versions", REPORT)
 
 
@@ -149,7 +149,7 @@ def refuse_the_old_definition(story: Walkthrough) -> tuple[Process, Refusal]:
     say_scene("Now the edit is made: version 5")
     stage.command(
         *("schedules", "edit", REPORT, "--timezone", LONDON, "--expect-version", "4"),
-        *("--actor", "amara", "--reason", "the team has moved to London"),
+        *("--actor", "ops", "--reason", "the team has moved to London"),
     )
     say_scene("The first dispatcher goes on, and commits what it decided by version 4")
     return old, go_on(story, old, decision, latest_version=latest)
