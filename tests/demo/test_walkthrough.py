@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,9 @@ run   2026-01-15T09:00:00Z  version 5  2026-01-15T09:00 +00:00  day:2026-01-15  
 """
 
 
+LOOKS_MAX = 100
+
+
 def started(*folder: str, temporary: Path) -> "subprocess.Popen[str]":
     """The story in a process group of its own, in which all that it starts is too."""
     return subprocess.Popen(
@@ -39,8 +43,15 @@ def started(*folder: str, temporary: Path) -> "subprocess.Popen[str]":
 
 
 def assert_nobody_is_left(group: int) -> None:
-    with pytest.raises(ProcessLookupError):
-        os.killpg(group, 0)
+    """A process that was just being started when the signal came finds its story gone, and ends by itself."""
+    patience = threading.Event()
+    for _ in range(LOOKS_MAX):
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return
+        patience.wait(0.1)
+    raise AssertionError(f"Processes of group {group} are left.")
 
 
 @pytest.mark.slow
