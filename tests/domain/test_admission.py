@@ -208,11 +208,13 @@ def careful(due: DueSchedule, *, until: datetime) -> DueSchedule:
 
 def uses_at(
     due: DueSchedule, *minutes: int, state: RunState = RunState.SKIPPED, now: datetime
-) -> dict[RunId, KeyUse]:
+) -> dict[RunId, KeyUse | None]:
     """What the probes find where the instants those minutes after ten have their runs."""
-    ids = [run_id_of(due.schedule.schedule_id, 1, TEN + minute * MINUTE) for minute in minutes]
-    probed = {probe.run_id for probe in probes_of(due, MINUTELY, now=now)}
-    return {id_: KeyUse(run_id=id_, state=state, reason="on_request") for id_ in ids if id_ in probed}
+    ids = {run_id_of(due.schedule.schedule_id, 1, TEN + minute * MINUTE) for minute in minutes}
+    probed = [probe.run_id for probe in probes_of(due, MINUTELY, now=now)]
+    return {
+        id_: KeyUse(run_id=id_, state=state, reason="on_request") if id_ in ids else None for id_ in probed
+    }
 
 
 @pytest.mark.parametrize(

@@ -5,15 +5,15 @@ set-based way, or a commit of somebody else in between, may have known less than
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from rota.cadences import Cadences
 from rota.dispatch.planning import Plans, unreadable
-from rota.dispatch.poison import abandonment_of, error_change
+from rota.dispatch.poison import abandonment_of, put_into_error
 from rota.domain.admission import Admission, DueSchedule
 from rota.domain.schedule import ScheduleStatus
-from rota.store.port import AdmissionOutcome, ChangeOutcome, Fence, Store, Unreadable, ZoneRules
+from rota.store.port import AdmissionOutcome, Fence, Store, Unreadable, ZoneRules
 from rota.telemetry import get_logger
 
 log = get_logger("dispatch")
@@ -54,7 +54,7 @@ def admit_page(
     again = [(row, plans.plan(row, careful=True)) for row, _ in refused]
     for row, admission in _commit(store, fence, again, report, differing, now=now):
         problem = _problem_of(admission, AdmissionOutcome.KEY_USED)
-        _put_into_error(store, fence, unreadable(row, problem), now=now, report=report)
+        put_into_error(store, fence, unreadable(row, problem), now=now)
     return report
 
 
@@ -76,7 +76,7 @@ def _commit(
             case Unreadable(status=ScheduleStatus.ENDED):
                 admissions.append((plan, abandonment_of(plan, now=now)))
             case Unreadable():
-                _put_into_error(store, fence, plan, now=now, report=report)
+                report.is_changed = put_into_error(store, fence, plan, now=now) or report.is_changed
             case ZoneRules():
                 _leave_alone(plan, differing, report)
     outcomes = (
@@ -94,7 +94,7 @@ def _commit(
         elif outcome is AdmissionOutcome.KEY_USED and isinstance(row, DueSchedule):
             refused.append((row, admission))
         elif outcome in REFUSALS:
-            _put_into_error(store, fence, _refused(row, admission, outcome), now=now, report=report)
+            put_into_error(store, fence, _refused(row, admission, outcome), now=now)
     return refused
 
 
@@ -118,14 +118,8 @@ def _leave_alone(rules: ZoneRules, differing: set[ZoneRules], report: PageReport
 
 
 def _refused(row: DueSchedule | Unreadable, admission: Admission, outcome: AdmissionOutcome) -> Unreadable:
-    status = row.schedule.status if isinstance(row, DueSchedule) else row.status
-    return Unreadable(
-        schedule_id=admission.schedule_id,
-        status=status,
-        cursor=admission.expected_cursor,
-        revision=admission.expected_revision,
-        problem=_problem_of(admission, outcome),
-    )
+    problem = _problem_of(admission, outcome)
+    return unreadable(row, problem) if isinstance(row, DueSchedule) else replace(row, problem=problem)
 
 
 def _problem_of(admission: Admission, outcome: AdmissionOutcome) -> str:
@@ -133,11 +127,3 @@ def _problem_of(admission: Admission, outcome: AdmissionOutcome) -> str:
     ids = [run.run_id for run in admission.runs]
     named = f"The run {ids[0]}" if len(ids) == 1 else f"One of the {len(ids)} runs from {ids[0]} to {ids[-1]}"
     return REFUSALS[outcome].format(named)
-
-
-def _put_into_error(
-    store: Store, fence: Fence, row: Unreadable, *, now: datetime, report: PageReport
-) -> None:
-    if store.commit_change(error_change(row, now=now), fence=fence) is ChangeOutcome.CHANGED:
-        log.error("schedule.error", schedule_id=row.schedule_id, problem=row.problem)
-        report.is_changed = True

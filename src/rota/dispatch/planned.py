@@ -10,12 +10,9 @@ from itertools import groupby
 from rota.cadences import Cadences
 from rota.dispatch.admitting import queued_by
 from rota.dispatch.planning import Plans
-from rota.dispatch.poison import error_change
+from rota.dispatch.poison import put_into_error
 from rota.domain.admission import RUNS_PER_ADMISSION_MAX, Admission
-from rota.store.port import AdmissionOutcome, ChangeOutcome, Fence, PlannedDue, Store, Unreadable
-from rota.telemetry import get_logger
-
-log = get_logger("dispatch")
+from rota.store.port import AdmissionOutcome, Fence, PlannedDue, Store, Unreadable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,9 +35,7 @@ def admit_planned(
     for _, group in groupby(sorted(rows, key=_schedule_of), key=_schedule_of):
         plan = _plan_of(plans, list(group))
         if isinstance(plan, Unreadable):
-            if store.commit_change(error_change(plan, now=now), fence=fence) is ChangeOutcome.CHANGED:
-                log.error("schedule.error", schedule_id=plan.schedule_id, problem=plan.problem)
-                is_changed = True
+            is_changed = put_into_error(store, fence, plan, now=now) or is_changed
         else:
             admissions.append(plan)
     outcomes = store.commit_admissions(fence, admissions, now=now) if admissions else []

@@ -14,8 +14,7 @@ from rota.domain.activation import activation_commit, occurrences_at_stake, plan
 from rota.domain.admission import Admission, DueSchedule, nothing_owed, plan_admission, probes_of, unchanged
 from rota.domain.cadence import Cadence
 from rota.domain.errors import ZoneRulesDiffer
-from rota.domain.identity import RunId
-from rota.domain.key_uses import LATEST, KeyProbe, KeyUse
+from rota.domain.key_uses import LATEST, KeyProbe, Uses
 from rota.domain.planned import judge_planned, newer_probes
 from rota.domain.run import Run, RunChange
 from rota.domain.schedule import ScheduleStatus, Version
@@ -129,7 +128,7 @@ class Plans:
         log.info("version.activate", schedule_id=schedule.schedule_id, version=new.number)
         return activation_commit(schedule, new, activation)
 
-    def _uses(self, due: DueSchedule, probes: Sequence[KeyProbe]) -> dict[RunId, KeyUse]:
+    def _uses(self, due: DueSchedule, probes: Sequence[KeyProbe]) -> Uses:
         return read_uses(self._store, due.schedule.schedule_id, probes)
 
     def _cadence(self, version: Version) -> Cadence:

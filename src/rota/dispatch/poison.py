@@ -6,9 +6,12 @@ from datetime import datetime, timedelta
 from rota.domain.admission import Admission, Skip
 from rota.domain.audit import AuditEvent
 from rota.domain.schedule import ScheduleStatus, Suspension
-from rota.store.port import ScheduleChange, Unreadable
+from rota.store.port import ChangeOutcome, Fence, ScheduleChange, Store, Unreadable
+from rota.telemetry import get_logger
 
 PROBLEM_CHARACTERS_MAX = 1_000
+
+log = get_logger("dispatch")
 
 
 def problem_of(error: Exception) -> str:
@@ -29,6 +32,14 @@ def error_change(row: Unreadable, *, now: datetime) -> ScheduleChange:
         ),
         suspension_opened=Suspension(from_=now, until=None, reason="error"),
     )
+
+
+def put_into_error(store: Store, fence: Fence, row: Unreadable, *, now: datetime) -> bool:
+    """False: somebody else changed the schedule meanwhile."""
+    if store.commit_change(error_change(row, now=now), fence=fence) is not ChangeOutcome.CHANGED:
+        return False
+    log.error("schedule.error", schedule_id=row.schedule_id, problem=row.problem)
+    return True
 
 
 def abandonment_of(row: Unreadable, *, now: datetime) -> Admission:

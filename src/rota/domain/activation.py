@@ -9,14 +9,14 @@ reaches it: it would be a double. Everything later is the new rule's.
 With `boundary: now` nothing is carried, and the new version begins a fresh series of keys.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from rota.domain.admission import Admission, cursor_at_first, run_of, unchanged
 from rota.domain.cadence import Cadence, Occurrence
-from rota.domain.identity import RunId, run_id_of
-from rota.domain.key_uses import PERIOD_REACH, KeyProbe, KeyUse, key_of, period_end, probe_of
+from rota.domain.identity import run_id_of
+from rota.domain.key_uses import PERIOD_REACH, KeyProbe, Uses, key_of, period_end, probe_of
 from rota.domain.run import Run
 from rota.domain.schedule import Cursor, Schedule, ScheduleStatus, Version, next_named
 
@@ -67,7 +67,7 @@ def plan_activation(
     new_cadence: Cadence,
     *,
     at_stake: list[Occurrence],
-    uses: Mapping[RunId, KeyUse],
+    uses: Uses,
     last_run_at: datetime | None,
     now: datetime,
 ) -> Activation:
@@ -75,7 +75,7 @@ def plan_activation(
     carried = tuple(
         replace(run_of(schedule, old, occurrence, planned_at=now), carried_by=new.number)
         for occurrence in at_stake
-        if run_id_of(schedule.schedule_id, old.number, occurrence.scheduled_at) not in uses
+        if uses.get(run_id_of(schedule.schedule_id, old.number, occurrence.scheduled_at)) is None
     )
     latest = [new.effective_from, *(run.scheduled_at for run in carried)]
     if last_run_at is not None:

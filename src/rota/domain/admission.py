@@ -9,7 +9,7 @@ Before the schedule's `careful_until` an instant may have its run already (plann
 its period may be used by another run. `probes_of` says what is to be asked of the store; what it finds is `uses`.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import islice, takewhile
@@ -17,7 +17,7 @@ from typing import Literal
 
 from rota.domain.cadence import Cadence, Occurrence
 from rota.domain.identity import RunId, ScheduleId, run_id_of
-from rota.domain.key_uses import KeyProbe, KeyUse, key_of, probe_of
+from rota.domain.key_uses import KeyProbe, KeyUse, Uses, key_of, probe_of
 from rota.domain.overdue import OverduePolicy, judge_overdue
 from rota.domain.period import period_key
 from rota.domain.run import Origin, Run, RunChange, RunState
@@ -40,7 +40,6 @@ NEWER_LOOKED_AT = 10
 """How many instants beyond are looked up to tell whether a newer one supersedes a late one."""
 
 WILL_NOT_RUN = frozenset({RunState.SKIPPED, RunState.CANCELLED})
-NO_USES: Mapping[RunId, KeyUse] = {}
 _SECOND = timedelta(seconds=1)
 
 
@@ -156,21 +155,19 @@ def superseding_probes(
 
 
 def plan_admission(
-    due: DueSchedule, cadence: Cadence, *, now: datetime, uses: Mapping[RunId, KeyUse] | None = None
+    due: DueSchedule, cadence: Cadence, *, now: datetime, uses: Uses | None = None
 ) -> Admission:
     """The outcome of every instant from the cursor to `now`, as far as one commit may reach.
 
-    `uses` is what the probes found, by the id of the run that each instant would have; None where nothing was looked
-    up. `now` may be any clock's: a wrong one makes work early or late, never double (I13).
+    `uses` is what `probes_of` found; None where nothing was looked up. `now` may be any clock's: a wrong one makes work
+    early or late, never double (I13).
     """
     schedule = due.schedule
-    found = NO_USES if uses is None else uses
     instants_max = INSTANTS_PER_ADMISSION_MAX if uses is None else CAREFUL_INSTANTS_MAX
     runs: list[Run] = []
     skips: list[Skip] = []
     walked = 0
     last: datetime | None = None
-    looked_up = None if uses is None else {probe.run_id for probe in probes_of(due, cadence, now=now)}
     named = _named_from(due.version, cadence, schedule.cursor.scheduled_at)
     current = next(named, None)
     while (
@@ -180,12 +177,10 @@ def plan_admission(
         and len(runs) < RUNS_PER_ADMISSION_MAX
     ):
         following = next(named, None)
-        use = found.get(_id_of(due.version, current))
+        use = None if uses is None else uses.get(_id_of(due.version, current))
         if use is None or use.run_id != _id_of(due.version, current):
             reason = (
-                "period_used"
-                if use
-                else _reason_to_skip(due, cadence, current, following, found, looked_up=looked_up, now=now)
+                "period_used" if use else _reason_to_skip(due, cadence, current, following, uses, now=now)
             )
             if reason is None:
                 runs.append(run_of(schedule, due.version, current, queued_at=now))
@@ -303,9 +298,8 @@ def _reason_to_skip(
     cadence: Cadence,
     current: Occurrence,
     following: Occurrence | None,
-    uses: Mapping[RunId, KeyUse],
+    uses: Uses | None,
     *,
-    looked_up: Collection[RunId] | None,
     now: datetime,
 ) -> SkipReason | None:
     suspension = due.suspension_that_skips(current.scheduled_at)
@@ -313,7 +307,7 @@ def _reason_to_skip(
         return suspension.reason
     if due.schedule.status is ScheduleStatus.ENDED:
         return "ended"
-    newer = first_that_may_run(due, cadence, following, uses, looked_up=looked_up)
+    newer = first_that_may_run(due, cadence, following, uses)
     verdict = judge_overdue(due.policy, due_at=current.scheduled_at, newer_due_at=newer, now=now)
     return None if verdict == "run" else verdict
 
@@ -322,21 +316,19 @@ def first_that_may_run(
     due: DueSchedule,
     cadence: Cadence,
     following: Occurrence | None,
-    uses: Mapping[RunId, KeyUse],
-    *,
-    looked_up: Collection[RunId] | None,
+    uses: Uses | None,
 ) -> datetime | None:
     """The first instant from `following` on that runs or may run, and is not suspended: only such a one supersedes.
 
-    None too where too many are suppressed to tell, or one was not `looked_up` (None: none needed to be): then the older
-    one runs, and nothing is lost.
+    None too where too many are suppressed to tell, or one that should be was not looked up: then the older one runs,
+    and nothing is lost.
     """
     careful_until = due.schedule.careful_until
     for occurrence in islice(unsuspended_from(due, cadence, following), CAREFUL_INSTANTS_MAX):
         run_id, instant = _id_of(due.version, occurrence), occurrence.scheduled_at
-        use = uses.get(run_id)
+        use = None if uses is None else uses.get(run_id)
         if use is None:
-            is_known = looked_up is None or run_id in looked_up
+            is_known = uses is None or run_id in uses
             return instant if is_known or careful_until is None or instant >= careful_until else None
         if use.run_id == run_id and use.state not in WILL_NOT_RUN:
             return instant

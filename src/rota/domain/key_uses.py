@@ -5,6 +5,7 @@ occurrence skipped on request keeps it. Periods are compared under one version's
 by the local time that its own rule named. So a period is asked for as a span of named local times, never by its key.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -48,6 +49,11 @@ class KeyProbe:
     counts_from: datetime | None = None
 
 
+def holds_its_key(state: RunState, reason: str | None) -> bool:
+    """An automatic skip frees the key; a skip on request keeps it, and so does every other state (I2)."""
+    return state is not RunState.SKIPPED or reason == "on_request"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyUse:
     """The run that a probe found."""
@@ -59,7 +65,12 @@ class KeyUse:
     @property
     def frees_its_period(self) -> bool:
         """It was skipped, and not on request: it is an outcome of its own instant, and of nothing else."""
-        return self.state is RunState.SKIPPED and self.reason != "on_request"
+        return not holds_its_key(self.state, self.reason)
+
+
+Uses = Mapping[RunId, KeyUse | None]
+"""What probes found, by the id of the run that each asked for: None where nobody uses the period. What was not looked
+up is not there."""
 
 
 def key_of(version: Version, occurrence: Occurrence) -> str:
@@ -115,7 +126,7 @@ def is_user(probe: KeyProbe, run: Run) -> bool:
         return True
     return (
         run.origin in ("schedule", "backfill")
-        and not (run.state is RunState.SKIPPED and run.reason != "on_request")
+        and holds_its_key(run.state, run.reason)
         and probe.scheduled_from <= run.scheduled_at < probe.scheduled_until
         and probe.named_from <= run.named_local < probe.named_until
         and (probe.second_pass is None or run.second_pass is probe.second_pass)

@@ -7,7 +7,6 @@ Where the schedule ends, planned and held runs are dropped as `ended`. Runs of a
 hour: neither pause nor policy concerns them, only the end does.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -19,8 +18,7 @@ from rota.domain.admission import (
     superseding_probes,
 )
 from rota.domain.cadence import Cadence, Occurrence
-from rota.domain.identity import RunId
-from rota.domain.key_uses import KeyProbe, KeyUse
+from rota.domain.key_uses import KeyProbe, Uses
 from rota.domain.overdue import LatestOnly, judge_overdue
 from rota.domain.run import Run, RunChange, RunEvent, RunState, next_state
 from rota.domain.schedule import ScheduleStatus, next_named
@@ -44,10 +42,11 @@ def judge_planned(
     cadence: Cadence | None,
     *,
     now: datetime,
-    uses: Mapping[RunId, KeyUse] | None = None,
+    uses: Uses | None = None,
 ) -> RunChange:
     """What becomes of a planned or held run of the schedule, of which `due` gives the run's own version.
 
+    `uses` is what `newer_probes` found.
     Without a cadence, because this process may not compute it, nothing is known of newer ones and it is not superseded.
     """
     status = due.schedule.status
@@ -63,9 +62,7 @@ def judge_planned(
         return dropped(run, suspension.reason, now=now)
     newer = None
     if cadence is not None:
-        looked_up = {probe.run_id for probe in newer_probes(due, cadence, run, now=now)}
-        following = _next_newer(due, cadence, run)
-        newer = first_that_may_run(due, cadence, following, uses or {}, looked_up=looked_up)
+        newer = first_that_may_run(due, cadence, _next_newer(due, cadence, run), uses)
     verdict = judge_overdue(due.policy, due_at=run.due_at, newer_due_at=newer, now=now)
     return _queued(run, now=now) if verdict == "run" else dropped(run, verdict, now=now)
 

@@ -4,16 +4,14 @@ It creates what the rule of the present version names in the past, wherever no r
 some time apart, so that they do not take the place of what falls due.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from rota.domain.admission import RUNS_PER_ADMISSION_MAX, run_of
 from rota.domain.cadence import Occurrence
 from rota.domain.errors import Conflict, FieldError, InvalidRequest
-from rota.domain.identity import run_id_of
 from rota.domain.instants import format_instant, whole_second_floor
-from rota.domain.key_uses import PERIOD_REACH, probe_of
+from rota.domain.key_uses import PERIOD_REACH
 from rota.domain.run import Run
 from rota.domain.schedule import ScheduleStatus, Version, next_named
 from rota.service.changes import (
@@ -26,16 +24,16 @@ from rota.service.changes import (
     kept_changing,
 )
 from rota.service.context import NOBODY, Actor, Context
+from rota.service.lookups import looked_up
 from rota.service.moments import parse_moment
 from rota.service.representation import Wire, run_to_wire
 from rota.service.versions import governing_version
-from rota.store.port import ScheduleRecord, read_uses
+from rota.store.port import ScheduleRecord
 
 BACKFILLED_PER_REQUEST_MAX = 10_000
 SPACING_DEFAULT = timedelta(seconds=1)
 SPACING_MAX = timedelta(days=1)
 SHOWN_MAX = 100
-PROBED_AT_ONCE = 200
 _SECOND = timedelta(seconds=1)
 
 
@@ -136,23 +134,12 @@ def _find(
         else:
             named.append(occurrence)
         after = occurrence.scheduled_at
-    for chunk in _chunks(named):
-        uses = read_uses(
-            context.store,
-            version.schedule_id,
-            [probe_of(version, occurrence, whole_life=True) for occurrence in chunk],
-        )
-        for occurrence in chunk:
-            run_id = run_id_of(version.schedule_id, version.number, occurrence.scheduled_at)
-            if run_id in uses:
-                found.used += 1
-            else:
-                found.to_create.append(occurrence)
+    for occurrence, _, use in looked_up(context, version, named, whole_life=True):
+        if use is None:
+            found.to_create.append(occurrence)
+        else:
+            found.used += 1
     return found
-
-
-def _chunks(named: list[Occurrence]) -> Iterable[list[Occurrence]]:
-    return (named[start : start + PROBED_AT_ONCE] for start in range(0, len(named), PROBED_AT_ONCE))
 
 
 def _runs_of(

@@ -290,9 +290,8 @@ def _boundary_of(
     if cadence.zone is not context.zones.load(owner.definition.timezone):
         is_owed = cursor is not None and cursor <= now
         if edit.effective_from is not None or record.pending is not None or is_owed:
-            context.cadences.of_version(
-                owner
-            )  # raises: nobody may compute what the version before has still to do
+            # Raises: nobody may compute what the version before has still to do.
+            context.cadences.of_version(owner)
         return boundary_by_new_rules(record, cadence, now=now), True
     decided = last_decided(owner, cadence, cursor=cursor, after=now)
     earliest = next_whole_second(max(now, owner.effective_from, decided or now))

@@ -16,8 +16,8 @@ from operator import itemgetter
 from rota.domain.activation import Activation, occurrences_at_stake, plan_activation, stake_probes
 from rota.domain.admission import run_of, used_note
 from rota.domain.cadence import Cadence, Occurrence, SkippedLocal
-from rota.domain.identity import RunId, ScheduleId
-from rota.domain.key_uses import PERIOD_REACH, KeyProbe, KeyUse, is_user, period_end, probe_of
+from rota.domain.identity import ScheduleId
+from rota.domain.key_uses import PERIOD_REACH, KeyProbe, KeyUse, Uses, is_user, period_end, probe_of
 from rota.domain.period import period_key
 from rota.domain.run import Run, RunState
 from rota.domain.schedule import Schedule, Version, next_named
@@ -69,8 +69,9 @@ class Forecast:
 
 def reigns_of(context: Context, record: ScheduleRecord) -> list[Reign]:
     """The version that owns the cursor, and the one that waits to take over. Raises `ZoneRulesDiffer`."""
-    versions = [record.version, *([] if record.pending is None else [record.pending])]
-    return [Reign(version=version, cadence=context.cadences.of_version(version)) for version in versions]
+    return [
+        Reign(version=version, cadence=context.cadences.of_version(version)) for version in record.versions
+    ]
 
 
 def forecast(
@@ -205,21 +206,17 @@ def uses_then(
     *,
     expected: Sequence[Run],
     dropped: Sequence[Run] = (),
-) -> dict[RunId, KeyUse]:
-    """What the probes will find when the expected runs are there and the dropped ones are skipped, by the id of the run
-    that each asked for.
-    """
+) -> Uses:
+    """What the probes will find when the expected runs are there and the dropped ones are skipped."""
     skipped = {run.run_id: run for run in dropped}
     uses = read_uses(context.store, schedule_id, probes)
     for probe in probes:
-        use = uses.pop(probe.run_id, None)
+        use = uses[probe.run_id]
         if use is not None and use.run_id in skipped:
             run = skipped[use.run_id]
             is_own = run.run_id == probe.run_id
             use = KeyUse(run_id=run.run_id, state=run.state, reason=run.reason) if is_own else None
-        use = use or _use_by_other(expected, probe)
-        if use is not None:
-            uses[probe.run_id] = use
+        uses[probe.run_id] = use or _use_by_other(expected, probe)
     return uses
 
 

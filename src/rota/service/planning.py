@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from rota.domain.admission import RUNS_PER_ADMISSION_MAX, run_of, used_note
 from rota.domain.cadence import Occurrence
 from rota.domain.errors import Conflict, FieldError, InvalidRequest, NotFound
-from rota.domain.identity import RunId, run_id_of
+from rota.domain.identity import RunId
 from rota.domain.instants import format_instant, format_local
 from rota.domain.key_uses import PERIOD_REACH, KeyUse, probe_at, probe_of
 from rota.domain.planned import dropped
@@ -29,13 +29,13 @@ from rota.service.changes import (
 )
 from rota.service.context import NOBODY, Actor, Context
 from rota.service.forecast import Reign, reigns_of
+from rota.service.lookups import looked_up
 from rota.service.moments import parse_in_windows, parse_later_moment
 from rota.service.representation import Wire, named_to_wire, run_to_wire
-from rota.store.port import ScheduleChange, ScheduleRecord, read_uses
+from rota.store.port import ScheduleChange, ScheduleRecord
 
 PLANNED_PER_REQUEST_MAX = 10_000
 SHOWN_MAX = 100
-PROBED_AT_ONCE = 200
 _SECOND = timedelta(seconds=1)
 
 
@@ -195,21 +195,14 @@ def _sorted_out(
     context: Context, version: Version, named: list[Occurrence], created: Collection[RunId]
 ) -> Plan:
     plan = Plan(version=version, to_create=[], existing=0, suppressed=[])
-    for start in range(0, len(named), PROBED_AT_ONCE):
-        chunk = named[start : start + PROBED_AT_ONCE]
-        uses = read_uses(
-            context.store, version.schedule_id, [probe_of(version, occurrence) for occurrence in chunk]
-        )
-        for occurrence in chunk:
-            run_id = run_id_of(version.schedule_id, version.number, occurrence.scheduled_at)
-            use = uses.get(run_id)
-            if use is None:
-                plan.to_create.append(occurrence)
-            elif use.run_id == run_id:
-                plan.existing += run_id not in created
-            else:
-                note = used_note(version, occurrence, use)
-                plan.suppressed.append({**named_to_wire(version, occurrence), "note": note})
+    for occurrence, probe, use in looked_up(context, version, named):
+        if use is None:
+            plan.to_create.append(occurrence)
+        elif use.run_id == probe.run_id:
+            plan.existing += probe.run_id not in created
+        else:
+            note = used_note(version, occurrence, use)
+            plan.suppressed.append({**named_to_wire(version, occurrence), "note": note})
     return plan
 
 
@@ -272,8 +265,7 @@ def _check_has_taken_over(record: ScheduleRecord, run: Run) -> None:
 
 def _instant_of(context: Context, record: ScheduleRecord, scheduled_at: str) -> datetime:
     """The instant of an occurrence: of a local time the one that a version names, if one does."""
-    versions = [record.version, *([] if record.pending is None else [record.pending])]
-    first, *others = parse_in_windows(context, versions, scheduled_at, field="scheduled_at")
+    first, *others = parse_in_windows(context, record.versions, scheduled_at, field="scheduled_at")
     if others:
         for reign in reigns_of(context, record):
             for instant in (first, *others):
@@ -284,8 +276,7 @@ def _instant_of(context: Context, record: ScheduleRecord, scheduled_at: str) -> 
 
 def _existing(context: Context, record: ScheduleRecord, scheduled_at: datetime) -> Run | None:
     """The run of that instant, of whichever version: what exists keeps its version through an edit."""
-    versions = [record.version, *([] if record.pending is None else [record.pending])]
-    probes = [probe_at(version, scheduled_at) for version in versions]
+    probes = [probe_at(version, scheduled_at) for version in record.versions]
     for use in context.store.read_key_uses(record.schedule.schedule_id, probes):
         detail = None if use is None else context.store.get_run(use.run_id)
         if detail is not None:

@@ -3,10 +3,12 @@
 They have keys and ids of their own and use up no period: neither changes what the schedule does by itself.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 from itertools import count
 
+from rota.domain.audit import AuditAction
 from rota.domain.errors import Conflict, FieldError, InvalidRequest
 from rota.domain.identity import (
     RunId,
@@ -17,9 +19,9 @@ from rota.domain.identity import (
 from rota.domain.instants import whole_second_floor
 from rota.domain.json_text import encode_json, load_json
 from rota.domain.run import SETTLED, Run, RunState
-from rota.domain.schedule import ScheduleStatus
+from rota.domain.schedule import Schedule, ScheduleStatus
 from rota.ids import new_request_key
-from rota.service.changes import RETRIES_MAX, change_of, commit, event_of, get_schedule
+from rota.service.changes import RETRIES_MAX, change_of, commit, event_of, get_schedule, kept_changing
 from rota.service.context import NOBODY, Actor, Context
 from rota.service.idempotency import KeyReused, check_key, kept_answer, record_of, request_digest
 from rota.service.representation import Wire
@@ -38,39 +40,16 @@ def request_run(
     key = new_request_key() if idempotency_key is None else idempotency_key
     check_key(key)
     get_schedule(context, schedule_id)  # Whatever else is no id is not found either.
-    digest = request_digest("run.request", {"schedule": schedule_id})
 
-    def change(record: ScheduleRecord, now: datetime) -> ScheduleChange:
-        schedule = record.schedule
-        if schedule.status is ScheduleStatus.ENDED:
+    def ask(now: datetime) -> ScheduleChange:
+        record = get_schedule(context, schedule_id)
+        if record.schedule.status is ScheduleStatus.ENDED:
             raise Conflict(f"Schedule {schedule_id!r} has ended; replay one of its runs, or create another.")
         run = _manual_run(context, record, key, now=now)
-        return replace(
-            change_of(schedule, at=now),
-            expected_cursor=None,
-            runs=(run,),
-            event=event_of(schedule, "run.request", actor, at=now, run_id=run.run_id),
-        )
+        return _change_of(record.schedule, run, "run.request", actor, now=now)
 
-    for _ in range(RETRIES_MAX):
-        now = context.clock.now()
-        answer = kept_answer(context, key, digest, now=now)
-        if answer is not None:
-            return False, show_run(context, str(load_json(answer)["run_id"]))
-        asked = change(get_schedule(context, schedule_id), now)
-        text = encode_json({"run_id": asked.runs[0].run_id})
-        if idempotency_key is not None:
-            asked = replace(asked, idempotency=record_of(key, digest, text, now=now))
-        match commit(context, asked):
-            case ChangeOutcome.CHANGED:
-                return True, show_run(context, asked.runs[0].run_id)
-            case ChangeOutcome.KEY_USED:
-                raise KeyReused(
-                    f"The Idempotency-Key {key!r} made a run of this schedule once; choose a new one."
-                )
-            case _:
-                continue
-    raise Conflict(f"Schedule {schedule_id!r} kept changing meanwhile; try again.")
+    digest = request_digest("run.request", {"schedule": schedule_id})
+    return _once(context, schedule_id, ask, key=idempotency_key, digest=digest)
 
 
 def replay_run(
@@ -85,29 +64,52 @@ def replay_run(
         raise InvalidRequest(FieldError("reason", "Say why it is to run once more."))
     if idempotency_key is not None:
         check_key(idempotency_key)
-    get_run(context, run_id)  # Whatever else is no id is not found either.
+    schedule_id = get_run(context, run_id).run.schedule_id  # Whatever else is no id is not found either.
+
+    def ask(now: datetime) -> ScheduleChange:
+        run = _replay_of(context, run_id, now=now)
+        schedule = get_schedule(context, schedule_id).schedule
+        return _change_of(schedule, run, "run.replay", actor, now=now)
+
     digest = request_digest("run.replay", {"run": run_id})
+    return _once(context, schedule_id, ask, key=idempotency_key, digest=digest)
+
+
+def _once(
+    context: Context,
+    schedule_id: str,
+    ask: Callable[[datetime], ScheduleChange],
+    *,
+    key: str | None,
+    digest: str,
+) -> tuple[bool, Wire]:
+    """Whether the run was created, and the run: with a key, the one that it made before."""
     for _ in range(RETRIES_MAX):
         now = context.clock.now()
-        if idempotency_key is not None:
-            answer = kept_answer(context, idempotency_key, digest, now=now)
-            if answer is not None:
-                return False, show_run(context, str(load_json(answer)["run_id"]))
-        run = _replay_of(context, run_id, now=now)
-        schedule = get_schedule(context, run.schedule_id).schedule
-        text = encode_json({"run_id": run.run_id})
-        change = replace(
-            change_of(schedule, at=now),
-            expected_cursor=None,
-            runs=(run,),
-            event=event_of(schedule, "run.replay", actor, at=now, run_id=run.run_id),
-            idempotency=None
-            if idempotency_key is None
-            else record_of(idempotency_key, digest, text, now=now),
-        )
-        if commit(context, change) is ChangeOutcome.CHANGED:
+        answer = None if key is None else kept_answer(context, key, digest, now=now)
+        if answer is not None:
+            return False, show_run(context, str(load_json(answer)["run_id"]))
+        asked = ask(now)
+        [run] = asked.runs
+        if key is not None:
+            kept = record_of(key, digest, encode_json({"run_id": run.run_id}), now=now)
+            asked = replace(asked, idempotency=kept)
+        outcome = commit(context, asked)
+        if outcome is ChangeOutcome.CHANGED:
             return True, show_run(context, run.run_id)
-    raise Conflict(f"Schedule {run.schedule_id!r} kept changing meanwhile; try again.")
+        if outcome is ChangeOutcome.KEY_USED and run.origin == "manual":
+            raise KeyReused(
+                f"The Idempotency-Key {key!r} made a run of this schedule once; choose a new one."
+            )
+    raise kept_changing(schedule_id)
+
+
+def _change_of(
+    schedule: Schedule, run: Run, action: AuditAction, actor: Actor, *, now: datetime
+) -> ScheduleChange:
+    """Neither the cursor nor the revision matters to a run on request."""
+    event = event_of(schedule, action, actor, at=now, run_id=run.run_id)
+    return replace(change_of(schedule, at=now), expected_cursor=None, runs=(run,), event=event)
 
 
 def _manual_run(context: Context, record: ScheduleRecord, key: str, *, now: datetime) -> Run:

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from rota.domain.identity import ScheduleId
-from rota.domain.key_uses import KeyProbe, KeyUse
+from rota.domain.key_uses import KeyProbe, KeyUse, is_user
 from rota.domain.run import Run, RunState
-from rota.store.memory.tables import Tables, holds_its_key
+from rota.store.memory.tables import Tables
 
 PARKED = {RunState.PLANNED, RunState.HELD}
 
@@ -36,7 +36,7 @@ class MemoryOutcomes(Tables):
     def _key_use(self, runs: Sequence[Run], probe: KeyProbe) -> KeyUse | None:
         found = self._runs.get(probe.run_id)
         if found is None:
-            users = [run for run in runs if _uses(run, probe)]
+            users = [run for run in runs if is_user(probe, run)]
             found = min(users, key=lambda run: (run.scheduled_at, run.run_id), default=None)
         return None if found is None else KeyUse(run_id=found.run_id, state=found.state, reason=found.reason)
 
@@ -46,13 +46,3 @@ class MemoryOutcomes(Tables):
 
     def _runs_of(self, schedule_id: ScheduleId) -> list[Run]:
         return [run for run in self._runs.values() if run.schedule_id == schedule_id]
-
-
-def _uses(run: Run, probe: KeyProbe) -> bool:
-    return (
-        holds_its_key(run)
-        and probe.scheduled_from <= run.scheduled_at < probe.scheduled_until
-        and probe.named_from <= run.named_local < probe.named_until
-        and probe.second_pass in {None, run.second_pass}
-        and (probe.counts_from is None or max(run.scheduled_at, run.due_at) >= probe.counts_from)
-    )

@@ -9,6 +9,7 @@ from rota.domain.audit import AuditEvent
 from rota.domain.identity import RunId, ScheduleId
 from rota.domain.job import Job
 from rota.domain.json_text import JsonText, load_json
+from rota.domain.key_uses import holds_its_key
 from rota.domain.run import Attempt, Run, RunState
 from rota.domain.schedule import CadenceRow, Schedule, Suspension, Version, ZoneRulesRow
 from rota.store.port import (
@@ -71,7 +72,7 @@ class Tables:
         before = self._runs.get(run.run_id)
         if before is not None and self._key_holders.get(key_of(before)) == run.run_id:
             del self._key_holders[key_of(before)]
-        if holds_its_key(run):
+        if holds_its_key(run.state, run.reason):
             self._key_holders[key_of(run)] = run.run_id
         self._outbox.pop(run.run_id, None)
         if run.state is RunState.QUEUED:
@@ -104,11 +105,6 @@ class Tables:
 
 def key_of(run: Run) -> tuple[ScheduleId, str]:
     return run.schedule_id, run.period_key
-
-
-def holds_its_key(run: Run) -> bool:
-    """An automatic skip frees the key; a skip on request keeps it, and so does every other state (I2)."""
-    return run.state is not RunState.SKIPPED or run.reason == "on_request"
 
 
 def intent_of(run: Run) -> Delivery:

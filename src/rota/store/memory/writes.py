@@ -5,9 +5,10 @@ from dataclasses import replace
 from datetime import datetime
 
 from rota.domain.identity import ScheduleId
+from rota.domain.key_uses import holds_its_key
 from rota.domain.run import Run, RunChange
 from rota.domain.schedule import Schedule
-from rota.store.memory.tables import Tables, holds_its_key, key_of
+from rota.store.memory.tables import Tables, key_of
 
 
 class Writes(Tables):
@@ -23,7 +24,7 @@ class Writes(Tables):
             return True
         written = [*(change.run for change in changes), *runs]
         written_ids = {run.run_id for run in written}
-        keys = [key_of(run) for run in written if holds_its_key(run)]
+        keys = [key_of(run) for run in written if holds_its_key(run.state, run.reason)]
         holders = [self._key_holders[key] for key in keys if key in self._key_holders]
         return len(set(keys)) < len(keys) or any(holder not in written_ids for holder in holders)
 

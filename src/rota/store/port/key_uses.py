@@ -19,9 +19,11 @@ class KeyUseStore(Protocol):
         """The latest `scheduled_at` of the schedule's runs of origin `schedule` or `backfill`."""
 
 
-def read_uses(store: KeyUseStore, schedule_id: ScheduleId, probes: Sequence[KeyProbe]) -> dict[RunId, KeyUse]:
-    """What the probes find, by the id of the run that each asked for."""
+def read_uses(
+    store: KeyUseStore, schedule_id: ScheduleId, probes: Sequence[KeyProbe]
+) -> dict[RunId, KeyUse | None]:
+    """What the probes find (`Uses`)."""
     if not probes:
         return {}
     found = store.read_key_uses(schedule_id, probes)
-    return {probe.run_id: use for probe, use in zip(probes, found, strict=True) if use is not None}
+    return {probe.run_id: use for probe, use in zip(probes, found, strict=True)}

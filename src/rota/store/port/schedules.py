@@ -75,6 +75,11 @@ class ScheduleRecord:
     def latest(self) -> Version:
         return self.pending or self.version
 
+    @property
+    def versions(self) -> tuple[Version, ...]:
+        """In the order of their windows."""
+        return (self.version,) if self.pending is None else (self.version, self.pending)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleChange:
