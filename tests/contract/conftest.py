@@ -11,7 +11,7 @@ from rota.store.memory import MemoryStore
 from rota.store.port import Store
 from rota.store.sql import open_sql_store
 
-STORES = ("memory", "memory-small", "sqlite")
+STORES = ("memory", "memory-small", "sqlite", "postgresql")
 """`memory-small` takes two elements a call, as a store with small transactions does."""
 
 MEMORY_DISK = Path("/dev/shm")
@@ -38,6 +38,7 @@ def folder() -> Iterator[Path]:
 def open_store(request: pytest.FixtureRequest, folder: Path) -> Iterator[OpenStore]:
     """Opens empty stores of a kind; they are closed after the test."""
     opened: list[Store] = []
+    lent: list[str] = []
 
     def open_kind(kind: str) -> Store:
         match kind:
@@ -49,6 +50,10 @@ def open_store(request: pytest.FixtureRequest, folder: Path) -> Iterator[OpenSto
                 path = folder / f"rota-{len(opened)}.db"
                 shutil.copy(request.getfixturevalue("migrated"), path)
                 store = open_sql_store(f"sqlite:///{path}")
+            case "postgresql":
+                url = request.getfixturevalue("postgresql").lend()
+                lent.append(url)
+                store = open_sql_store(url)
             case _:
                 raise ValueError(f"The contract has no store {kind!r}.")
         opened.append(store)
@@ -57,6 +62,8 @@ def open_store(request: pytest.FixtureRequest, folder: Path) -> Iterator[OpenSto
     yield open_kind
     for store in opened:
         store.close()
+    for url in lent:
+        request.getfixturevalue("postgresql").give_back(url)
 
 
 @pytest.fixture(params=STORES)

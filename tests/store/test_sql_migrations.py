@@ -18,16 +18,16 @@ from rota.domain.run import AttemptOutcome, Origin, RunState
 from rota.domain.schedule import Boundary, ScheduleStatus
 from rota.store.port import StoreUnavailable
 from rota.store.sql import migrations, open_sql_store
-from rota.store.sql.engine import Database
 from rota.store.sql.migrations import HEAD, REVISIONS, upgrade
 from rota.store.sql.schema import metadata
+from rota.store.sql.sqlite import SqliteDatabase
 from tests.store.raw import execute
 
 
 @pytest.fixture
-def migrated(tmp_path: Path) -> Iterator[Database]:
+def migrated(tmp_path: Path) -> Iterator[SqliteDatabase]:
     """A database whose tables the revisions made, one after the other."""
-    database = Database(tmp_path / "migrated.db")
+    database = SqliteDatabase(tmp_path / "migrated.db")
     with database.writing() as connection:
         for revision in REVISIONS:
             upgrade(connection, to=revision)
@@ -35,12 +35,12 @@ def migrated(tmp_path: Path) -> Iterator[Database]:
     database.close()
 
 
-def test_the_revisions_make_what_the_code_describes(migrated: Database) -> None:
+def test_the_revisions_make_what_the_code_describes(migrated: SqliteDatabase) -> None:
     with migrated.reading() as connection:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
 
 
-def test_a_new_database_is_the_same_as_a_migrated_one(migrated: Database, path: Path) -> None:
+def test_a_new_database_is_the_same_as_a_migrated_one(migrated: SqliteDatabase, path: Path) -> None:
     statement = "SELECT name, sql FROM sqlite_master ORDER BY name"
     with migrated.reading() as connection:
         made_by_revisions = [tuple(row) for row in connection.exec_driver_sql(statement)]
@@ -70,7 +70,7 @@ def test_every_revision_is_known() -> None:
     ],
 )
 def test_a_check_lists_the_names_of_its_enum(
-    migrated: Database, table: str, column: str, names: Iterable[StrEnum | str]
+    migrated: SqliteDatabase, table: str, column: str, names: Iterable[StrEnum | str]
 ) -> None:
     with migrated.reading() as connection:
         statement = f"SELECT sql FROM sqlite_master WHERE name = '{table}'"
@@ -96,7 +96,7 @@ def test_a_revision_that_is_behind_is_upgraded(
 
 
 def test_what_fails_on_the_way_leaves_no_table(tmp_path: Path) -> None:
-    database = Database(tmp_path / "rota.db")
+    database = SqliteDatabase(tmp_path / "rota.db")
     with pytest.raises(StoreUnavailable, match="no such table"), database.writing() as connection:
         _upgrade_and_fail(connection)
     database.close()

@@ -12,7 +12,7 @@ import pytest
 from rota.domain.job import Job
 from rota.store.port import StoreUnavailable
 from rota.store.sql import SqlStore, open_sql_store
-from rota.store.sql.engine import switched_mode
+from rota.store.sql.sqlite import switched_mode
 from tests.contract.builders import NINE
 from tests.store.raw import connect, execute
 
@@ -46,7 +46,7 @@ def test_a_path_may_have_any_character(tmp_path: Path) -> None:
         ("file:rota.db", "use the memory store"),
         ("", "use the memory store"),
         ("sqlite:///rota.db?mode=ro", "options"),
-        ("postgresql://localhost/rota", "SQLite, not in postgresql"),
+        ("mysql://localhost/rota", "SQLite or PostgreSQL, not in mysql"),
         ("sqlite:rota:///", "no database address"),
     ],
 )

@@ -7,8 +7,8 @@ from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
 
 from rota.store.port import StoreUnavailable
-from rota.store.sql.engine import Database, sqlite_driver
 from rota.store.sql.migrations import HEAD, REVISIONS
+from rota.store.sql.sqlite import SqliteDatabase, sqlite_driver
 
 BUSY_TIMEOUT_SECONDS = 2.0
 SYNCHRONOUS_NAMES = {0: "off", 1: "normal", 2: "full", 3: "extra"}
@@ -83,7 +83,7 @@ def inspect_sqlite(path: Path) -> SqliteReport:
 
 def _synchronous_of_writers(path: Path) -> str:
     """Waits for the writer's turn, so it shows too that the database can be written."""
-    database = Database(path)
+    database = SqliteDatabase(path)
     try:
         with database.writing() as connection:
             level = connection.exec_driver_sql("PRAGMA synchronous").scalar()

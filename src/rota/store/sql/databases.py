@@ -1,0 +1,57 @@
+"""Which database an address names."""
+
+from datetime import timedelta
+from pathlib import Path
+
+from sqlalchemy import URL, make_url
+from sqlalchemy.exc import ArgumentError
+
+from rota.store.port import StoreUnavailable
+from rota.store.sql.engine import BUSY_TIMEOUT, Database
+
+POSTGRESQL_NAMES = ("postgresql", "postgres", "postgresql+psycopg")
+IN_MEMORY = {"", ":memory:"}
+
+
+def open_database(url: str, *, busy_timeout: timedelta = BUSY_TIMEOUT) -> Database:
+    """The database at `postgresql://...`, at `sqlite:///<path>`, or at a path. Raises `StoreUnavailable`."""
+    if "://" not in url:
+        return _open_sqlite(url, url, busy_timeout)
+    try:
+        parsed = make_url(url)
+    except ArgumentError as error:
+        raise StoreUnavailable(
+            f"{url!r} is no database address; write sqlite:///rota.db or postgresql://host/database."
+        ) from error
+    if parsed.drivername in POSTGRESQL_NAMES:
+        return _open_postgresql(parsed, busy_timeout)
+    if parsed.get_backend_name() != "sqlite":
+        raise StoreUnavailable(
+            f"Rota keeps its data in SQLite or PostgreSQL, not in {parsed.drivername}; give sqlite:///rota.db or "
+            "postgresql://host/database."
+        )
+    if parsed.query:
+        raise StoreUnavailable(f"{url!r} has options behind the question mark; Rota sets them itself.")
+    return _open_sqlite(url, parsed.database or "", busy_timeout)
+
+
+def _open_sqlite(url: str, name: str, busy_timeout: timedelta) -> Database:
+    if name in IN_MEMORY or name.startswith("file:"):
+        raise StoreUnavailable(
+            f"{url!r} names no file. A database in memory would be lost with its connection, and cannot be shared: "
+            "use the memory store, or give a path."
+        )
+    from rota.store.sql.sqlite import SqliteDatabase  # noqa: PLC0415 - a process uses one of the two
+
+    return SqliteDatabase(Path(name), busy_timeout=busy_timeout)
+
+
+def _open_postgresql(url: URL, busy_timeout: timedelta) -> Database:
+    try:
+        from rota.store.sql.postgresql import PostgresDatabase  # noqa: PLC0415 - the driver is an extra
+
+        return PostgresDatabase(url, busy_timeout=busy_timeout)
+    except ModuleNotFoundError as error:
+        raise StoreUnavailable(
+            "The driver for PostgreSQL is not installed; install rota[postgresql]."
+        ) from error
