@@ -33,8 +33,9 @@ columns out, UTC first, and cuts or wraps prose; identifiers are never broken. I
 of a list is `{"items": [...], "next_cursor": ...}`; `--all` walks every page and prints one document. Answers go to
 standard output, errors and logs to standard error.
 
-A command that reads never makes a database. `rota up`, `serve`, `dispatch`, `work`, `schedules create`, `apply` and
-`jobs put` make one where there is none, and bring its tables up to date.
+A command that reads never makes a database. `rota init`, `up`, `serve`, `dispatch`, `work`, `schedules create`, `apply`
+and `jobs put` make one where there is none, and bring its tables up to date
+([how, while others use them](../migrations.md)).
 
 ## How a change is told
 
@@ -135,11 +136,14 @@ fails; a warning is something that works, but not as it should.
 | check | warns | fails |
 |---|---|---|
 | `python` | | older than 3.11 |
-| `sqlite` | 3.7.0 to 3.51.2, which have the WAL-reset bug: very rare, and never with one writing connection | |
+| `sqlite`, in use | 3.7.0 to 3.51.2, which have the WAL-reset bug: very rare, never with one writing connection | |
 | `tz data` | zones made elsewhere in the process would come from the machine | |
-| `database` | | it is missing, or cannot be read and written |
+| `database` | | it is missing, or cannot be read and written; on PostgreSQL also: it has another encoding than UTF8 |
+| `server`, on PostgreSQL | | older than 14 |
 | `schema` | older than this Rota: the next start brings it up to date | newer than this Rota |
-| `journal` | not in write-ahead mode, or a commit would not survive a loss of power | |
+| `journal`, on SQLite | not in write-ahead mode, or a commit would not survive a loss of power | |
+| `durability`, on PostgreSQL | a crash would lose commits, or a loss of power the database | |
+| `clock difference`, on PostgreSQL | the server's clock and this machine's are more than a second apart | |
 | `clock` | | it has leapt forward by more than a minute, so nothing is admitted |
 | `partitions` | one has no dispatcher, or its lease has run out: after a `kill -9` this takes `ROTA_LEASE_SECONDS` | |
 | `checkpoints` | the one furthest behind is older than a minute | |

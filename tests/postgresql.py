@@ -173,6 +173,7 @@ class Databases:
         self._prefix = prefix
         self._free: list[str] = []
         self._made = 0
+        self._has_template = False
 
     def lend(self) -> str:
         """The address of one."""
@@ -189,13 +190,29 @@ class Databases:
         self._made += 1
         template = f"{self._prefix}_template"
         with psycopg.connect(self._server, autocommit=True) as connection:
-            if migrated and self._made == 1:
+            if migrated and not self._has_template:
+                self._has_template = True
                 connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(template)))
                 open_sql_store(self._address(template)).close()
             create = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
             source = template if migrated else "template1"
             connection.execute(create.format(sql.Identifier(name), sql.Identifier(source)))
         return self._address(name)
+
+    def copy(self, url: str) -> str:
+        """One with the content of another, to which nobody may be connected. It is to be dropped."""
+        name = f"{self._prefix}_{self._made}"
+        self._made += 1
+        source = make_url(url).database or ""
+        with psycopg.connect(self._server, autocommit=True) as connection:
+            copy = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
+            connection.execute(copy.format(sql.Identifier(name), sql.Identifier(source)))
+        return self._address(name)
+
+    def drop(self, url: str) -> None:
+        name = make_url(url).database or ""
+        with psycopg.connect(self._server, autocommit=True) as connection:
+            connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
     def drop_all(self) -> None:
         names = [f"{self._prefix}_{number}" for number in range(self._made)] + [f"{self._prefix}_template"]

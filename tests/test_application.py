@@ -44,11 +44,11 @@ def test_the_first_use_opens_the_database(tmp_path: Path) -> None:
 
 
 def test_a_given_database_wins_over_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ROTA_DATABASE", "environment.db")
+    monkeypatch.setenv("ROTA_DATABASE_URL", "environment.db")
     monkeypatch.setenv("ROTA_CONCURRENCY", "3")
-    settings = Settings(database="settings.db", page=7)
-    assert Rota().settings.database == "environment.db"
-    assert Rota("given.db").settings.database == "given.db"
+    settings = Settings(database_url="settings.db", page=7)
+    assert Rota().settings.database_url == "environment.db"
+    assert Rota("given.db").settings.database_url == "given.db"
     assert Rota("given.db").settings.concurrency == 3
     assert Rota(settings=settings).settings == settings
     assert Rota("given.db", settings=settings).settings.page == 7
@@ -56,7 +56,7 @@ def test_a_given_database_wins_over_the_settings(monkeypatch: pytest.MonkeyPatch
 
 def test_settings_may_be_replaced_until_the_database_is_open() -> None:
     app = Rota("given.db", store=MemoryStore())
-    settings = Settings(database="other.db", partitions=2)
+    settings = Settings(database_url="other.db", partitions=2)
     app.configure(settings)
     assert app.settings == settings
     assert app.context.partition_count == 2

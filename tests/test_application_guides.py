@@ -214,7 +214,7 @@ def shell(
     """Carries out a command in the guide's life, as in a terminal, and answers what it printed."""
     for name in [name for name in os.environ if name.startswith("ROTA_")]:
         monkeypatch.delenv(name)
-    context = open_context(Settings(database=str(folder / "rota.db"), partitions=4))
+    context = open_context(Settings(database_url=str(folder / "rota.db"), partitions=4))
     life_of_the_guide(context.store).close()
     (folder / "clock").write_text(BEFORE_THE_EDIT.isoformat())
     monkeypatch.setenv("ROTA_CLOCK_FILE", str(folder / "clock"))
@@ -261,7 +261,7 @@ def test_a_version_waits_also_where_nothing_is_left_before_it_as_the_guide_says(
 
 @pytest.mark.slow
 def test_an_update_of_the_tz_data_is_rehearsed_on_a_copy_as_the_guide_says(tmp_path: Path) -> None:
-    context = open_context(Settings(database=str(tmp_path / "copy.db"), partitions=4))
+    context = open_context(Settings(database_url=str(tmp_path / "copy.db"), partitions=4))
     with World(store=context.store) as world:
         world.app.create_schedule(
             id="report-7", job="echo", timezone="Europe/Paris", recurrence={"cron": "0 9 * * *"}
@@ -275,7 +275,7 @@ def test_an_update_of_the_tz_data_is_rehearsed_on_a_copy_as_the_guide_says(tmp_p
 
 
 def test_an_edit_mends_a_schedule_in_error(tmp_path: Path) -> None:
-    store = open_context(Settings(database=str(tmp_path / "rota.db"), partitions=4)).store
+    store = open_context(Settings(database_url=str(tmp_path / "rota.db"), partitions=4)).store
     assert isinstance(store, SqlStore)
     with life_of_the_guide(store) as world:
         with store._database.writing() as connection:

@@ -5,7 +5,7 @@ from functools import lru_cache
 from threading import Lock
 
 from rota.domain.cadence import Cadence, Fold, Gap
-from rota.domain.errors import InvalidExpression, ZoneRulesDiffer
+from rota.domain.errors import InvalidExpression, UnreadableRow, ZoneRulesDiffer
 from rota.domain.identity import digest_of
 from rota.domain.json_text import encode_json
 from rota.domain.recurrence import Recurrence, recurrence_to_wire
@@ -22,7 +22,7 @@ def cadence_row_of(recurrence: Recurrence, zone: Zone, *, gap: Gap, fold: Fold) 
     zone_fingerprint = fingerprint(zone)
     wire = recurrence_to_wire(recurrence)
     return CadenceRow(
-        cadence_id=digest_of(encode_json([wire, zone.name, gap, fold, zone_fingerprint])),
+        cadence_id=_id_of(wire, zone.name, gap, fold, zone_fingerprint),
         recurrence=recurrence,
         timezone=zone.name,
         gap=gap,
@@ -60,33 +60,56 @@ class Cadences:
         Raises `ZoneRulesDiffer` where this process has other rules for its zone (I11), or does not know it.
         """
         definition = version.definition
-        key = definition.recurrence, definition.timezone, definition.gap, version.fold, version.fingerprint
+        return self._compiled(
+            (definition.recurrence, definition.timezone, definition.gap, version.fold, version.fingerprint),
+            tzdata=version.tzdata,
+        )
+
+    def of_row(self, row: CadenceRow) -> Cadence:
+        """The cadence of many versions. Raises `ZoneRulesDiffer` as well, and `UnreadableRow` where the row is not the
+        one that its id was made of: a row that was changed by hand stops no schedule, each has its rule in its version.
+        """
+        wire = recurrence_to_wire(row.recurrence)
+        if row.cadence_id != _id_of(wire, row.timezone, row.gap, row.fold, row.fingerprint):
+            raise UnreadableRow(f"The stored row of cadence {row.cadence_id} was changed.")
+        return self._compiled((row.recurrence, row.timezone, row.gap, row.fold, row.fingerprint), tzdata=None)
+
+    def _compiled(self, key: _Key, *, tzdata: str | None) -> Cadence:
+        recurrence, timezone, gap, fold, zone_fingerprint = key
         with self._lock:
             kept = self._kept.get(key)
             if kept is not None:
                 self._kept.move_to_end(key)
                 return kept
-        zone = self._load_zone(version)
-        if fingerprint(zone) != version.fingerprint:
+        zone = self._load_zone(timezone, tzdata)
+        if fingerprint(zone) != zone_fingerprint:
             release = self._zones.release()
-            is_older = release < version.tzdata
+            is_older = tzdata is not None and release < tzdata
             remedy = "upgrade tzdata here" if is_older else "apply the rule change first (rota tz apply)"
             raise ZoneRulesDiffer(
-                f"The rules of {zone.name} here ({release}) differ from those of tz data {version.tzdata} that "
-                f"resolved this schedule; {remedy}."
+                f"The rules of {zone.name} here ({release}) differ from those of {_named(tzdata)} that resolved this "
+                f"schedule; {remedy}."
             )
-        cadence = Cadence(version.definition.recurrence, zone, gap=version.definition.gap, fold=version.fold)
+        cadence = Cadence(recurrence, zone, gap=gap, fold=fold)
         with self._lock:
             self._kept[key] = cadence
             if len(self._kept) > CADENCES_KEPT:
                 self._kept.popitem(last=False)
         return cadence
 
-    def _load_zone(self, version: Version) -> Zone:
+    def _load_zone(self, timezone: str, tzdata: str | None) -> Zone:
         try:
-            return self._zones.load(version.definition.timezone)
+            return self._zones.load(timezone)
         except InvalidExpression as error:
             raise ZoneRulesDiffer(
-                f"This process does not know the zone {version.definition.timezone} ({self._zones.release()}), which "
-                f"tz data {version.tzdata} had when it resolved this schedule; upgrade tzdata here."
+                f"This process does not know the zone {timezone} ({self._zones.release()}), which "
+                f"{_named(tzdata)} had when it resolved this schedule; upgrade tzdata here."
             ) from error
+
+
+def _named(tzdata: str | None) -> str:
+    return "another release" if tzdata is None else f"tz data {tzdata}"
+
+
+def _id_of(wire: object, timezone: str, gap: Gap, fold: Fold, zone_fingerprint: str) -> str:
+    return digest_of(encode_json([wire, timezone, gap, fold, zone_fingerprint]))

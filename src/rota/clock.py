@@ -2,11 +2,15 @@
 
 Three rules. Stamps are aware UTC, truncated to milliseconds. Waiting never uses dates. Nothing else in Rota reads a
 clock.
+
+Where many machines share a database with a clock of its own, that one is the wall clock of them all (`MeasuredClock`).
 """
 
 import threading
 import time
-from datetime import UTC, datetime
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Protocol
 
@@ -56,6 +60,94 @@ class SystemClock:
 
     def wait(self, wake: threading.Event, seconds: float) -> None:
         wake.wait(max(0.0, seconds))
+
+
+class MeasuredClock:
+    """The database's clock, as this machine's boot clock extends the last measurement of it.
+
+    A measurement asks for the time a few times and believes the fastest answer, which was given, as far as can be told,
+    in the middle of its round trip. It can be wrong by half of that. So a later one that finds the clock earlier, but
+    by no more than both can be wrong, takes nobody back: the time stands still until it has caught up. One that finds
+    it earlier by more tells that the database's clock was set back, and is believed, as is any that finds it later.
+
+    Whoever asks for the time `MEASURED_AFTER_SECONDS` after the last measurement makes the next one; the others do not
+    wait for it. While the database cannot be asked, the last one holds. The machine's own wall clock is of no effect.
+    """
+
+    MEASURED_AFTER_SECONDS = 10.0
+    ANSWERS = 3
+
+    def __init__(self, machine: Clock, read_time: Callable[[], datetime | None]) -> None:
+        """`read_time` answers with the database's clock. Raises what it raises; `ValueError` where there is none."""
+        self._machine = machine
+        self._read_time = read_time
+        self._measuring = threading.Lock()
+        self._lock = threading.Lock()
+        self._offset = self._measure()
+        self._told = datetime.min.replace(tzinfo=UTC)
+        self._measure_at = self._steady_seconds() + self.MEASURED_AFTER_SECONDS
+
+    def now(self) -> datetime:
+        if self._steady_seconds() >= self._measure_at and self._measuring.acquire(blocking=False):
+            try:
+                self._measure_again()
+            finally:
+                self._measuring.release()
+        with self._lock:
+            self._told = max(self._told, self._offset.time_at(self._steady_seconds()))
+            return truncate_to_millis(self._told)
+
+    def boot_seconds(self) -> float | None:
+        return self._machine.boot_seconds()
+
+    def boot_id(self) -> str | None:
+        return self._machine.boot_id()
+
+    def wait(self, wake: threading.Event, seconds: float) -> None:
+        self._machine.wait(wake, seconds)
+
+    def _measure_again(self) -> None:
+        try:
+            offset = self._measure()
+        except RotaError:
+            # It is told by whoever needs the database for more than its time.
+            return
+        finally:
+            self._measure_at = self._steady_seconds() + self.MEASURED_AFTER_SECONDS
+        with self._lock:
+            earlier_by = self._offset.epoch - offset.epoch
+            if earlier_by > self._offset.error + offset.error:
+                self._told = datetime.min.replace(tzinfo=UTC)
+            self._offset = offset
+
+    def _measure(self) -> "_Offset":
+        return min((self._ask() for _ in range(self.ANSWERS)), key=lambda offset: offset.error)
+
+    def _ask(self) -> "_Offset":
+        before = self._steady_seconds()
+        database_time = self._read_time()
+        after = self._steady_seconds()
+        if database_time is None:
+            raise ValueError("This database has no clock of its own to measure.")
+        middle = timedelta(seconds=(before + after) / 2)
+        return _Offset(epoch=database_time - middle, error=timedelta(seconds=(after - before) / 2))
+
+    def _steady_seconds(self) -> float:
+        """The boot clock, which counts suspended time too; where there is none, one that nobody sets either."""
+        seconds = self._machine.boot_seconds()
+        return time.monotonic() if seconds is None else seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Offset:
+    """What the database's clock showed, or would have, when the steady seconds began."""
+
+    epoch: datetime
+    error: timedelta
+    """By how much `epoch` can be wrong, either way."""
+
+    def time_at(self, steady_seconds: float) -> datetime:
+        return self.epoch + timedelta(seconds=steady_seconds)
 
 
 class FileClock:

@@ -5,8 +5,12 @@ suspended time too and which nobody sets. A wall clock more than `LEAP_MAX` ahea
 admitted then, until the clock is set right (it is back at the line) or an operator declares the present time right (the
 line is moved). A clock behind the line only makes work late; the line stays, so that setting it right again is no leap.
 
-The line is stored, so that a restart under a leapt clock is judged too. After a restart of the machine, or on a machine
-without a boot clock, there is nothing to judge by and the reading is accepted.
+The line is stored, so that a restart under a leapt clock is judged too. There is one for each start of a machine, since
+boot clocks of others tell nothing about it. A declaration takes all of them away: each machine finds none, and begins
+its own anew. After a restart of the machine, or on a machine without a boot clock, there is nothing to judge by and the
+reading is accepted.
+
+Where the wall clock is the database's, all machines judge the same clock, each by its own line.
 """
 
 from dataclasses import dataclass

@@ -11,7 +11,11 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="ROTA_", extra="ignore", frozen=True)
 
-    database: str = Field(default="rota.db", description="A SQLite file, or a database URL.")
+    database_url: str = Field(
+        default="rota.db",
+        repr=False,  # it may hold a password
+        description="The database: a path or `sqlite:///<path>` for SQLite, or `postgresql://user@host/database`.",
+    )
     host: str = Field(default="127.0.0.1", description="The address that the HTTP API listens on.")
     port: int = Field(
         default=8080, ge=0, le=65535, description="The port of the HTTP API; 0 takes a free one."
@@ -24,7 +28,7 @@ class Settings(BaseSettings):
     )
     lease_seconds: float = Field(
         default=15.0,
-        ge=1,
+        ge=6,  # longer than the server lets a transaction be idle, and three looks of those who share
         le=600,
         description="How long a dispatcher holds its partitions without a renewal.",
     )
@@ -34,8 +38,23 @@ class Settings(BaseSettings):
         le=60,
         description="The longest a dispatcher or an idle worker sleeps between two looks.",
     )
+    batch: int = Field(
+        default=2000,
+        ge=1,
+        le=5000,
+        description="How many ordinary schedules a dispatcher admits in one commit.",
+    )
     page: int = Field(
-        default=500, ge=1, le=5000, description="How many due schedules a dispatcher reads at once."
+        default=200,
+        ge=1,
+        le=1000,
+        description="How many schedules that need a closer look a dispatcher plans in one step.",
+    )
+    retention_days: int | None = Field(
+        default=None,
+        ge=1,
+        le=36_500,
+        description="How many days of history are kept, and the 34 before them; not set: everything is kept.",
     )
     concurrency: int = Field(
         default=10, ge=1, le=1000, description="How many attempts a worker has open at once."

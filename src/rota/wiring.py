@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rota.cadences import Cadences
-from rota.clock import Clock, FileClock, SystemClock
+from rota.clock import Clock, FileClock, MeasuredClock, SystemClock
 from rota.service.context import Context
 from rota.store.memory import MemoryStore
 from rota.store.port import Store
@@ -16,17 +16,24 @@ if TYPE_CHECKING:  # settings load slowly, and a preview needs none
 
     from rota.config import Settings
     from rota.store.sql.inspection import SqliteReport
+    from rota.store.sql.postgresql_inspection import PostgresReport
 
 
-def open_clock(settings: "Settings") -> Clock:
-    return SystemClock() if settings.clock_file is None else FileClock(settings.clock_file)
+def open_clock(settings: "Settings", store: Store | None = None) -> Clock:
+    """The file's that was set; else the store's, where it has one; else the machine's. Raises `StoreUnavailable`."""
+    if settings.clock_file is not None:
+        return FileClock(settings.clock_file)
+    machine = SystemClock()
+    if store is None or store.read_time() is None:
+        return machine
+    return MeasuredClock(machine, store.read_time)
 
 
 def open_store(settings: "Settings") -> Store:
-    """The store that `settings.database` names, migrated. Raises `StoreUnavailable`."""
+    """The store that `settings.database_url` names, migrated. Raises `StoreUnavailable`."""
     from rota.store.sql import open_sql_store  # noqa: PLC0415 - the driver loads only where a store is opened
 
-    return open_sql_store(settings.database)
+    return open_sql_store(settings.database_url)
 
 
 def open_context(
@@ -41,7 +48,7 @@ def open_context(
     zones = zones or Zones()
     return Context(
         store=store,
-        clock=clock or open_clock(settings),
+        clock=clock or open_clock(settings, store),
         zones=zones,
         cadences=Cadences(zones),
         partition_count=store.ensure_partitions(settings.partitions),
@@ -49,10 +56,10 @@ def open_context(
 
 
 def database_file(settings: "Settings") -> Path | None:
-    """The file that `settings.database` names; None where the database is none."""
+    """The file that `settings.database_url` names; None where the database is none."""
     from rota.store.sql import inspection  # noqa: PLC0415 - the driver loads only where a store is looked at
 
-    return inspection.database_file(settings.database)
+    return inspection.database_file(settings.database_url)
 
 
 def inspect_sqlite(path: Path) -> "SqliteReport":
@@ -60,6 +67,20 @@ def inspect_sqlite(path: Path) -> "SqliteReport":
     from rota.store.sql import inspection  # noqa: PLC0415 - the same
 
     return inspection.inspect_sqlite(path)
+
+
+def is_postgresql(settings: "Settings") -> bool:
+    """Whether `settings.database_url` names a PostgreSQL server. Raises `StoreUnavailable` where it makes no sense."""
+    from rota.store.sql import databases  # noqa: PLC0415 - the same
+
+    return databases.is_postgresql(settings.database_url)
+
+
+def inspect_postgresql(settings: "Settings") -> "PostgresReport":
+    """What the database is, without changing it, and how its clock stands to ours. Raises `StoreUnavailable`."""
+    from rota.store.sql import postgresql_inspection  # noqa: PLC0415 - the same
+
+    return postgresql_inspection.inspect_postgresql(settings.database_url, now=SystemClock().now)
 
 
 def sqlite_in_use() -> tuple[str, str]:

@@ -112,6 +112,7 @@ def test_every_operation_is_named_after_what_it_does(described: Body) -> None:
         ("PUT", "/jobs/{name}"): "job.put",
         ("GET", "/zones"): "zone.check",
         ("POST", "/zones/apply"): "zone.apply",
+        ("GET", "/partitions"): "partition.list",
         ("GET", "/health/live"): "health.live",
         ("GET", "/health/ready"): "health.ready",
     }

@@ -53,7 +53,7 @@ Run = Callable[..., Ended]
 def made_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A database with its tables, made once: the first opening takes most of a second."""
     path = tmp_path_factory.mktemp("made") / "rota.db"
-    open_context(Settings(database=str(path), partitions=PARTITIONS)).store.close()
+    open_context(Settings(database_url=str(path), partitions=PARTITIONS)).store.close()
     return path
 
 
@@ -72,7 +72,7 @@ def database(tmp_path: Path, made_database: Path, monkeypatch: pytest.MonkeyPatc
     """A database for one test, which every command takes by default."""
     path = tmp_path / "rota.db"
     shutil.copy(made_database, path)
-    monkeypatch.setenv("ROTA_DATABASE", str(path))
+    monkeypatch.setenv("ROTA_DATABASE_URL", str(path))
     return path
 
 
@@ -123,12 +123,12 @@ def lines_of(text: str) -> list[str]:
 
 def open_database(path: Path) -> Context:
     """What the use cases are given, to look at what a command did."""
-    return open_context(Settings(database=str(path)))
+    return open_context(Settings(database_url=str(path)))
 
 
 def dispatch_and_work(database: Path) -> None:
     """A step of a dispatcher and one of a worker whose only job is `report`, which returns its params."""
-    application = Rota(settings=Settings(database=str(database)), registry=Registry())
+    application = Rota(settings=Settings(database_url=str(database)), registry=Registry())
     application.job("report")(lambda context: context.params)
     with application:
         now = application.context.clock.now()

@@ -119,7 +119,7 @@ def test_a_file_that_is_no_database_is_one_line(run: Run, tmp_path: Path) -> Non
     ("name", "value", "says"),
     [
         ("ROTA_PORT", "http", "Give a whole number, 0 to 65535; 'http' is none."),
-        ("ROTA_LEASE_SECONDS", "0", "Give a number, 1 to 600; '0' is none."),
+        ("ROTA_LEASE_SECONDS", "0", "Give a number, 6 to 600; '0' is none."),
         ("ROTA_POLL_SECONDS", "0", "Give a number, more than 0, at most 60; '0' is none."),
         ("ROTA_LOG_LEVEL", "loud", "Give one of debug, info, warning, error; 'loud' is none."),
         ("ROTA_PARTITIONS", "0", "Give a whole number, 1 to 4096; '0' is none."),

@@ -1,13 +1,11 @@
 """Where a process listens, and what it says when it cannot."""
 
-import asyncio
 import socket
 
 import pytest
-from starlette.types import Message, Receive, Scope, Send
 
 from rota.cli.errors import Failed
-from rota.cli.server import WakingApi, listen, url_of
+from rota.cli.server import listen, url_of
 
 
 def test_port_zero_takes_a_free_port_and_the_url_names_it() -> None:
@@ -36,23 +34,3 @@ def test_a_taken_port_is_told_at_once() -> None:
 def test_an_address_of_another_machine_is_told(host: str, says: str) -> None:
     with pytest.raises(Failed, match=says):
         listen(host, 0)
-
-
-@pytest.mark.parametrize(
-    ("method", "wakes"), [("GET", 0), ("HEAD", 0), ("POST", 1), ("DELETE", 1), ("PUT", 1)]
-)
-def test_a_request_that_may_write_wakes_the_loops_once_it_is_answered(method: str, wakes: int) -> None:
-    happened: list[str] = []
-
-    async def api(scope: Scope, receive: Receive, send: Send) -> None:
-        happened.append("answered")
-
-    async def nothing() -> Message:
-        return {"type": "http.disconnect"}
-
-    async def drop(message: Message) -> None:
-        del message
-
-    waking = WakingApi(api, wake=lambda: happened.append("woken"))
-    asyncio.run(waking({"type": "http", "method": method}, nothing, drop))
-    assert happened == ["answered", *["woken"] * wakes]

@@ -39,21 +39,21 @@ def test_without_a_reference_there_is_echo_alone() -> None:
 def test_a_module_of_the_current_directory_is_found(tmp_path: Path) -> None:
     (tmp_path / "user_orders.py").write_text(MODULE)
     application, settings = load_application("user_orders:app")
-    assert settings.database == "orders.db"
+    assert settings.database_url == "orders.db"
     assert application.settings == settings
-    assert load_application("user_orders:Apps.second")[1].database == "rota.db"
+    assert load_application("user_orders:Apps.second")[1].database_url == "rota.db"
 
 
 def test_an_option_comes_before_the_module_and_the_module_before_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "user_orders.py").write_text(MODULE)
-    monkeypatch.setenv("ROTA_DATABASE", "environment.db")
+    monkeypatch.setenv("ROTA_DATABASE_URL", "environment.db")
     monkeypatch.setenv("ROTA_CONCURRENCY", "3")
     _, settings = load_application("user_orders:app", port=0)
-    assert (settings.database, settings.concurrency, settings.port) == ("orders.db", 3, 0)
-    _, settings = load_application("user_orders:app", database="option.db", concurrency=4)
-    assert (settings.database, settings.concurrency) == ("option.db", 4)
+    assert (settings.database_url, settings.concurrency, settings.port) == ("orders.db", 3, 0)
+    _, settings = load_application("user_orders:app", database_url="option.db", concurrency=4)
+    assert (settings.database_url, settings.concurrency) == ("option.db", 4)
 
 
 @pytest.mark.parametrize(

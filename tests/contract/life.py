@@ -65,11 +65,13 @@ class Life(LifeOfSchedules):
                 now = self.random.choice([self.now, self.now, self.of_a_clock_behind()])
                 taken = self.both.commit_acquisitions(owner, now=now, ttl=LEASE, limit=limit)
                 self.fences += [(owner, fence) for fence in taken]
+                self.both.commit_presence(owner, now=now, ttl=LEASE)
             case "renew":
                 known = [fence, *(latest for held_by, latest in self.fences[-3:] if held_by == owner)]
                 self.both.commit_renewals(owner, known, now=self.now, ttl=LEASE)
             case "release":
                 self.both.commit_releases(known_as, [fence], now=self.now)
+                self.both.commit_absence(known_as)
             case _:
                 reached = [(self.fence(), self.now - self.random.choice([0, 1]) * HOUR)]
                 self.both.commit_checkpoints(reached)

@@ -86,7 +86,7 @@ class LifeOfSchedules(Known):
     def fall_due(self) -> None:
         """What is planned falls due; what is left to judgement is decided by whoever read it."""
         fence, limit = self.fence(), self.random.randrange(1, 4)
-        in_time = self.both.read_due_times([fence.partition]).values()
+        in_time = [due.earliest for due in self.both.read_due_times([fence.partition]).values()]
         now = min(self.now, self.random.choice([self.now, *in_time, *in_time]))
         left = self.both.read_planned(fence.partition, now=now, limit=limit)
         self.both.commit_planned(fence, now=now, limit=limit)

@@ -38,6 +38,11 @@ Element = TypeVar("Element")
 Answer = TypeVar("Answer")
 
 
+def earliest_due(store: Store, partitions: Sequence[int]) -> dict[int, datetime]:
+    """The earliest due instant of each partition that has one."""
+    return {partition: due.earliest for partition, due in store.read_due_times(partitions).items()}
+
+
 def create(store: Store, new: NewSchedule | None = None) -> Schedule:
     new = new or new_schedule()
     assert store.commit_creation(new, now=MADE_AT) is Creation.CREATED

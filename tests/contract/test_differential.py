@@ -13,8 +13,8 @@ from rota.domain.run import RunState
 from rota.domain.schedule import ScheduleStatus
 from rota.store.memory import MemoryStore
 from rota.store.port import ClockReading, LedgerKey, RunFilter, ScheduleFilter, Store
+from tests.conftest import OpenStore
 from tests.contract.builders import HOUR, MINUTE, SECOND, idempotency_record
-from tests.contract.conftest import OpenStore
 from tests.contract.life import Life
 from tests.contract.life_known import IDS, JOBS, KEYS, NEWER_RULES, PARTITIONS, ROME_RULES, UTC_RULES
 from tests.contract.twins import Twins, methods_that_succeeded
@@ -22,7 +22,7 @@ from tests.contract.twins import Twins, methods_that_succeeded
 SEEDS = range(3)
 STEPS = 400
 POLICIES: list[OverduePolicy] = [LatestOnly(), Expire(deadline=MINUTE), CatchUpAll(max_age=HOUR)]
-WITHOUT_EFFECT = {"ping", "close"}
+WITHOUT_EFFECT = {"ping", "close", "read_time", "subscribe"}
 EVERY_OUTCOME = {
     "commit_creation": {"created", "id_taken", "key_taken"},
     "commit_change": {"changed", "stale", "key_used", "pruned", "key_taken"},
@@ -52,6 +52,8 @@ def write_settings(life: Life) -> None:
     reading = ClockReading(wall=now, boot_seconds=random.random(), boot_id="boot-1")
     both.commit_job(job, now=now)
     both.commit_clock_reading(reading)
+    if random.random() < 0.2:
+        both.commit_clock_confirmation(reading)
     record = idempotency_record(
         f"kept-{random.randrange(2)}", expires_at=now + random.choice([1, 10_000]) * SECOND
     )
@@ -132,6 +134,8 @@ def read_runs(life: Life) -> None:
 def read_work(life: Life) -> None:
     both, partitions, now = life.both, range(PARTITIONS), life.now
     both.list_partitions()
+    both.list_present(now=now)
+    both.count_due(partitions, now=now, limit=2)
     both.read_due_times(partitions)
     both.read_lost(partitions, now=now + HOUR, limit=3)
     for jobs in (JOBS, JOBS[:1], []):
@@ -144,7 +148,7 @@ def read_settings(life: Life) -> None:
     both.list_jobs(after=None, limit=10)
     for name in JOBS:
         both.get_job(name)
-    both.get_clock_reading()
+    both.get_clock_reading("boot-1")
 
 
 @pytest.mark.parametrize("kind", ["sqlite"])

@@ -39,7 +39,7 @@ from tests.contract.builders import (
     resume,
     status_change,
 )
-from tests.contract.steps import admit, commit, create, due_ids, fence_of, record_of
+from tests.contract.steps import admit, commit, create, due_ids, earliest_due, fence_of, record_of
 
 ENDED = ScheduleStatus.ENDED
 
@@ -111,20 +111,20 @@ def test_the_policy_of_the_job_is_the_one_it_has_now(store: Store, overdue: Over
 def test_a_schedule_that_is_suspended_is_not_due(store: Store, status: ScheduleStatus) -> None:
     set_status(store, create(store), status)
     assert due_ids(store) == []
-    assert store.read_due_times([0]) == {}
+    assert earliest_due(store, [0]) == {}
 
 
 def test_an_ended_schedule_is_due_while_it_owes_instants(store: Store) -> None:
     set_status(store, create(store, new_schedule("owes")), ENDED)
     set_status(store, create(store, new_schedule("done")), ENDED, due=cursor(None))
     assert due_ids(store) == ["owes"]
-    assert store.read_due_times([0]) == {0: NINE}
+    assert earliest_due(store, [0]) == {0: NINE}
 
 
 def test_a_schedule_without_a_further_instant_is_not_due(store: Store) -> None:
     create(store, new_schedule(due=None))
     assert due_ids(store) == []
-    assert store.read_due_times([0]) == {}
+    assert earliest_due(store, [0]) == {}
 
 
 def test_being_due_is_told_by_the_due_instant_not_the_scheduled_one(store: Store) -> None:
@@ -133,7 +133,7 @@ def test_being_due_is_told_by_the_due_instant_not_the_scheduled_one(store: Store
     create(store, replace(new, schedule=replace(new.schedule, cursor=moved)))
     assert due_ids(store, now=NINE) == []
     assert due_ids(store, now=NINE + 5 * MINUTE) == ["report-7"]
-    assert store.read_due_times([0]) == {0: NINE + 5 * MINUTE}
+    assert earliest_due(store, [0]) == {0: NINE + 5 * MINUTE}
 
 
 def test_due_times_are_the_earliest_of_each_asked_partition(store: Store) -> None:
@@ -144,8 +144,8 @@ def test_due_times_are_the_earliest_of_each_asked_partition(store: Store) -> Non
         ("d", 3, NINE),
     ):
         create(store, new_schedule(id_, partition=partition, due=due))
-    assert store.read_due_times([0, 1, 2]) == {0: NINE - DAY, 1: NINE + 365 * DAY}
-    assert store.read_due_times([]) == {}
+    assert earliest_due(store, [0, 1, 2]) == {0: NINE - DAY, 1: NINE + 365 * DAY}
+    assert earliest_due(store, []) == {}
 
 
 def test_an_admitted_schedule_is_due_again_at_its_next_instant(store: Store) -> None:
@@ -154,7 +154,7 @@ def test_an_admitted_schedule_is_due_again_at_its_next_instant(store: Store) -> 
     assert admit(store, fence_of(store, 0), [due]) == [AdmissionOutcome.ADMITTED]
     assert due_ids(store, now=NINE + DAY - MILLISECOND) == []
     assert due_ids(store, now=NINE + DAY) == ["report-7"]
-    assert store.read_due_times([0]) == {0: NINE + DAY}
+    assert earliest_due(store, [0]) == {0: NINE + DAY}
 
 
 def broken_schedule(id_: str = "report-7") -> NewSchedule:
@@ -186,7 +186,7 @@ def test_schedules_of_excluded_rules_leave_the_page_to_others(store: Store) -> N
     assert read(news[0], limit=4) == ["U-0", "U-1", "U-2", "E-0"]
     assert read(news[0], news[3]) == ["E-0", "E-1", "E-2"]
     assert read(news[0], news[3], news[6]) == []
-    assert store.read_due_times([0]) == {0: NINE - 2 * MINUTE}
+    assert earliest_due(store, [0]) == {0: NINE - 2 * MINUTE}
 
 
 def test_rules_are_excluded_by_zone_and_fingerprint_together(store: Store) -> None:

@@ -1,8 +1,17 @@
 """The health protocol: the clock's memory, and forgetting what has expired."""
 
+from datetime import datetime, timedelta
+
+import pytest
+
+from rota.clock import SystemClock
 from rota.domain.identity import ScheduleId
+from rota.store.memory import health as memory_health
 from rota.store.port import ClockReading, Creation, Store
-from tests.contract.builders import HOUR, MADE_AT, MILLISECOND, NINE, idempotency_record, new_schedule
+from rota.store.sql import SqlStore
+from rota.store.sql import health as sql_health
+from tests.contract.builders import HOUR, MADE_AT, MILLISECOND, MINUTE, NINE, idempotency_record, new_schedule
+from tests.contract.racing import all_at_once
 
 
 def test_a_store_that_can_be_used_answers_a_ping(store: Store) -> None:
@@ -10,16 +19,71 @@ def test_a_store_that_can_be_used_answers_a_ping(store: Store) -> None:
 
 
 def test_a_store_starts_without_any_clock_reading(store: Store) -> None:
-    assert store.get_clock_reading() is None
+    assert store.get_clock_reading("boot-1") is None
+
+
+def reading_of(boot_id: str | None, wall: datetime = NINE) -> ClockReading:
+    return ClockReading(wall=wall, boot_seconds=1234.5678, boot_id=boot_id)
 
 
 def test_the_last_clock_reading_is_kept_whole(store: Store) -> None:
-    for reading in (
-        ClockReading(wall=NINE + MILLISECOND, boot_seconds=1234.5678, boot_id="boot-1"),
-        ClockReading(wall=NINE - HOUR, boot_seconds=None, boot_id=None),
-    ):
+    for wall in (NINE + MILLISECOND, NINE - HOUR):
+        store.commit_clock_reading(reading_of("boot-1", wall))
+        assert store.get_clock_reading("boot-1") == reading_of("boot-1", wall)
+    without_seconds = ClockReading(wall=NINE, boot_seconds=None, boot_id="boot-1")
+    store.commit_clock_reading(without_seconds)
+    assert store.get_clock_reading("boot-1") == without_seconds
+
+
+def test_each_machine_has_a_clock_reading_of_its_own(store: Store) -> None:
+    readings = [reading_of("boot-1"), reading_of("boot-2", NINE + HOUR)]
+    for reading in readings:
         store.commit_clock_reading(reading)
-        assert store.get_clock_reading() == reading
+    assert [store.get_clock_reading(reading.boot_id) for reading in readings] == readings
+    assert store.get_clock_reading("boot-3") is None
+
+
+def test_a_machine_without_a_name_for_its_start_has_no_clock_reading(store: Store) -> None:
+    store.commit_clock_reading(reading_of(None))
+    assert store.get_clock_reading(None) is None
+
+
+def test_a_confirmed_clock_reading_takes_the_place_of_every_machines(store: Store) -> None:
+    for number in (1, 2, 3):
+        store.commit_clock_reading(reading_of(f"boot-{number}"))
+    store.commit_clock_confirmation(reading_of("boot-1", NINE + HOUR))
+    assert store.get_clock_reading("boot-1") == reading_of("boot-1", NINE + HOUR)
+    assert store.get_clock_reading("boot-2") is None
+    store.commit_clock_confirmation(reading_of(None))
+    assert store.get_clock_reading("boot-1") is None
+
+
+def test_clock_readings_of_starts_long_ago_are_forgotten(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (memory_health, sql_health):
+        monkeypatch.setattr(module, "CLOCK_READINGS_MAX", 3)
+    for number, wall in enumerate([NINE, NINE - HOUR, NINE + HOUR, NINE + 2 * HOUR]):
+        store.commit_clock_reading(reading_of(f"boot-{number}", wall))
+    kept = [number for number in range(4) if store.get_clock_reading(f"boot-{number}") is not None]
+    assert kept == [0, 2, 3]
+    store.commit_clock_reading(reading_of("boot-0", NINE + 3 * HOUR))
+    assert store.get_clock_reading("boot-2") is not None
+
+
+def test_processes_of_one_machine_may_keep_its_reading_at_once(store: Store) -> None:
+    all_at_once(lambda _: store.commit_clock_reading(reading_of("boot-1")))
+    assert store.get_clock_reading("boot-1") == reading_of("boot-1")
+
+
+def test_only_a_server_has_a_clock_of_its_own(store: Store) -> None:
+    time = store.read_time()
+    if isinstance(store, SqlStore) and store._database._writers.dialect.name == "postgresql":
+        assert time is not None
+        assert time.utcoffset() == timedelta(0)
+        assert abs(time - SystemClock().now()) < MINUTE
+    else:
+        assert time is None
 
 
 def test_expired_records_are_forgotten_in_bounded_steps(store: Store) -> None:

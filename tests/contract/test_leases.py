@@ -6,7 +6,8 @@ from datetime import datetime, timedelta
 import pytest
 
 from rota.store.port import LEASE_MAX, AdmissionOutcome, Fence, PartitionState, Store
-from tests.contract.builders import HOUR, MILLISECOND, MINUTE, NINE, admission, new_schedule
+from tests.contract.builders import HOUR, MILLISECOND, MINUTE, NINE, SECOND, admission, new_schedule
+from tests.contract.racing import CALLERS, all_at_once
 from tests.contract.steps import admit, create
 
 TTL = timedelta(seconds=15)
@@ -214,3 +215,52 @@ def test_a_checkpoint_outlives_its_holder_and_is_closed_to_it(store: Store) -> N
     assert only_partition(store).checkpoint == NINE
     store.commit_checkpoints([(stale, NINE + HOUR)])
     assert only_partition(store).checkpoint == NINE
+
+
+def present(store: Store, owner: str, *, now: datetime = NINE) -> list[str]:
+    return store.commit_presence(owner, now=now, ttl=TTL)
+
+
+def test_a_dispatcher_that_says_so_is_there_with_the_others(store: Store) -> None:
+    assert store.list_present(now=NINE) == []
+    assert present(store, "node-b") == ["node-b"]
+    assert present(store, "node-a") == ["node-a", "node-b"]
+    assert present(store, "Node-c", now=NINE + SECOND) == ["Node-c", "node-a", "node-b"]
+    assert store.list_present(now=NINE) == ["Node-c", "node-a", "node-b"]
+
+
+def test_a_presence_lasts_as_long_as_it_was_told_last(store: Store) -> None:
+    present(store, "node-a")
+    present(store, "node-b")
+    present(store, "node-b", now=NINE + SECOND)
+    assert store.list_present(now=NINE + TTL - MILLISECOND) == ["node-a", "node-b"]
+    assert store.list_present(now=NINE + TTL) == ["node-b"]
+    assert present(store, "node-c", now=NINE + TTL) == ["node-b", "node-c"]
+    # It was forgotten, and not merely passed over.
+    assert store.list_present(now=NINE) == ["node-b", "node-c"]
+
+
+def test_a_presence_that_a_clock_ahead_has_written_is_none(store: Store) -> None:
+    ahead = NINE + LEASE_MAX - TTL
+    present(store, "node-a", now=ahead)
+    present(store, "node-b", now=ahead + MILLISECOND)
+    assert store.list_present(now=NINE) == ["node-a"]
+    assert present(store, "node-c") == ["node-a", "node-c"]
+    assert store.list_present(now=ahead) == ["node-a"]
+
+
+def test_a_dispatcher_that_leaves_is_there_no_more(store: Store) -> None:
+    present(store, "node-a")
+    present(store, "node-b")
+    store.commit_absence("node-a")
+    store.commit_absence("node-c")
+    assert store.list_present(now=NINE) == ["node-b"]
+    assert present(store, "node-a") == ["node-a", "node-b"]
+
+
+def test_dispatchers_that_come_at_once_are_all_there(store: Store) -> None:
+    present(store, "ended", now=NINE - HOUR)
+    answers = all_at_once(lambda number: present(store, f"node-{number}"))
+    assert store.list_present(now=NINE) == [f"node-{number}" for number in range(CALLERS)]
+    for number, answer in enumerate(answers):
+        assert f"node-{number}" in answer

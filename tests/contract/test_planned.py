@@ -37,6 +37,7 @@ from tests.contract.steps import (
     create,
     deliveries,
     delivery_of,
+    earliest_due,
     fence_of,
     hold,
     open_attempt,
@@ -315,7 +316,7 @@ def test_a_planned_run_is_something_that_falls_due(store: Store) -> None:
         run = planned(NINE + partition * HOUR, id_=f"s{partition}")[0]
         schedule = create_with(store, run, id_=f"s{partition}", partition=partition)
         set_status(store, schedule, status)
-    assert store.read_due_times(range(4)) == {number: NINE + number * HOUR for number in range(4)}
+    assert earliest_due(store, range(4)) == {number: NINE + number * HOUR for number in range(4)}
 
 
 def test_due_times_are_the_earlier_of_schedules_and_planned_runs(store: Store) -> None:
@@ -324,7 +325,7 @@ def test_due_times_are_the_earlier_of_schedules_and_planned_runs(store: Store) -
     schedule = plan(
         store, schedule, moved, planned_run_at(schedule, NINE + HOUR), run_at(schedule, NINE - DAY)
     )
-    assert store.read_due_times([0]) == {0: NINE - HOUR}
+    assert earliest_due(store, [0]) == {0: NINE - HOUR}
     held = change_to(moved, HELD)
     commit(store, replace(change_of(schedule), run_changes=(held,)))
-    assert store.read_due_times([0]) == {0: NINE}
+    assert earliest_due(store, [0]) == {0: NINE}

@@ -6,7 +6,13 @@ from typing import cast
 
 from rota.store.port import PlannedOutcome, Store
 
-SILENT = {"commit_releases", "commit_checkpoints", "commit_clock_reading"}
+SILENT = {
+    "commit_releases",
+    "commit_absence",
+    "commit_checkpoints",
+    "commit_clock_reading",
+    "commit_clock_confirmation",
+}
 """Methods without an answer: what they did shows in the answers of others."""
 
 

@@ -5,7 +5,7 @@ import signal
 from collections.abc import Callable
 from enum import StrEnum
 
-from sqlalchemy import event
+from sqlalchemy import Connection, event
 from sqlalchemy.engine import Engine
 from sqlalchemy.pool import Pool
 
@@ -22,8 +22,8 @@ def run_and_kill(prepare: Callable[[], Work], *, at: int, only_writers: bool = F
 
     The points: before and after each statement, before each commit, and after each (the connection goes back). What
     `prepare` itself does is not counted. With `only_writers` a transaction that only reads has one point, its
-    beginning: whatever follows in it leaves the same behind. And of one that writes "after" is left out, which is the
-    next "before".
+    beginning, and on PostgreSQL none: whatever follows in it leaves the same behind. And of one that writes "after" is
+    left out, which is the next "before".
     """
     child = os.fork()
     if child == 0:
@@ -52,9 +52,13 @@ def _kill_at(at: int, *, only_writers: bool) -> None:
         if passed == at:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    def before(statement: str) -> None:
+    def before(connection: Connection, statement: str) -> None:
         nonlocal is_reading
-        if statement.startswith("BEGIN"):
+        if connection.dialect.name == "postgresql":
+            # Its transactions begin without a statement of their own, and say by themselves that they only read.
+            is_reading = bool(connection.get_execution_options().get("postgresql_readonly"))
+            between()
+        elif statement.startswith("BEGIN"):
             point()
             is_reading = statement == "BEGIN"
         else:
@@ -64,7 +68,7 @@ def _kill_at(at: int, *, only_writers: bool) -> None:
         if not is_reading or not only_writers:
             point()
 
-    event.listen(Engine, "before_cursor_execute", lambda *arguments: before(str(arguments[2])))
+    event.listen(Engine, "before_cursor_execute", lambda *arguments: before(arguments[0], str(arguments[2])))
     event.listen(Engine, "commit", lambda _: between())
     event.listen(Pool, "checkin", lambda *_: between())
     if not only_writers:

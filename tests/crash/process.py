@@ -31,10 +31,10 @@ POINTS_MAX = 600
 class Process:
     """The API and a dispatcher in one process, on one database."""
 
-    def __init__(self, database: Path, now: str, *, owner: str, zones: Path | None = None) -> None:
+    def __init__(self, database: Path | str, now: str, *, owner: str, zones: Path | None = None) -> None:
         self.clock = ManualClock(BOOTED)
         self.context = open_context(
-            Settings(database=str(database), partitions=1),
+            Settings(database_url=str(database), partitions=1),
             clock=self.clock,
             zones=None if zones is None else Zones(zones),
         )
@@ -96,12 +96,12 @@ def kill_at_every_point(
     for point in range(1, POINTS_MAX):
         database = prepared.with_name(f"killed-at-{point}.db")
         shutil.copy(prepared, database)
-        begin = partial(_begin, database, work, at=at, zones=zones)
+        begin = partial(begin_work, database, work, at=at, zones=zones)
         ending = run_and_kill(begin, at=point, only_writers=True)
         left = _content(database)
         if left not in checked:
             checked.add(left)
-            _check(database, check, restart=restart, zones=zones, what=f"{ending} at point {point}")
+            check_after(database, check, restart=restart, zones=zones, what=f"{ending} at point {point}")
         for file in database.parent.glob(f"{database.name}*"):
             file.unlink()
         if ending is Ending.FINISHED:
@@ -109,13 +109,15 @@ def kill_at_every_point(
     raise AssertionError("the work never came to its end")
 
 
-def _begin(database: Path, work: Step, *, at: str, zones: Path | None) -> Work:
+def begin_work(database: Path | str, work: Step, *, at: str, zones: Path | None = None) -> Work:
     process = Process(database, at, owner="killed", zones=zones)
     process.dispatcher._leases.renew(process.clock.now())
     return partial(work, process)
 
 
-def _check(database: Path, check: Step, *, restart: str, zones: Path | None, what: str) -> None:
+def check_after(
+    database: Path | str, check: Step, *, restart: str, what: str, zones: Path | None = None
+) -> None:
     process = Process(database, restart, owner="restarted", zones=zones)
     try:
         check(process)

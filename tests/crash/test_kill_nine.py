@@ -38,7 +38,7 @@ def opened(database: Path, now: datetime) -> Context:
     """Every process reads the clocks of the same machine, which was started an hour before."""
     clock = ManualClock(NINE - timedelta(hours=1))
     clock.set(now)
-    return open_context(Settings(database=str(database), partitions=2), clock=clock)
+    return open_context(Settings(database_url=str(database), partitions=2), clock=clock)
 
 
 def dispatcher(context: Context, owner: str) -> Dispatcher:

@@ -16,7 +16,7 @@ from rota.service.jobs import put_job
 from rota.store.port import RunFilter
 from rota.testing.clock import ManualClock
 from rota.wiring import open_context
-from tests.contract.conftest import OpenStore, folder, migrated, open_store  # noqa: F401 - fixtures used here
+from tests.conftest import OpenStore
 
 START = datetime(2025, 6, 10, 8, 0, tzinfo=UTC)
 LEASE = timedelta(seconds=15)
@@ -31,8 +31,8 @@ def clock() -> ManualClock:
     return ManualClock(START)
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def context(request: pytest.FixtureRequest, clock: ManualClock, open_store: OpenStore) -> Context:  # noqa: F811 - the fixture
+@pytest.fixture(params=["memory", "sqlite", "postgresql"])
+def context(request: pytest.FixtureRequest, clock: ManualClock, open_store: OpenStore) -> Context:
     opened = open_context(Settings(partitions=4), store=open_store(request.param), clock=clock)
     put_job(opened, "sales_report", {})
     return opened
@@ -82,7 +82,8 @@ def run_instants(context: Context, id_: str) -> list[datetime]:
 
 def believe_until(dispatcher: Dispatcher, instant: datetime) -> None:
     """What a process believes that was frozen in the middle of a step: its leases hold, and no renewal is due."""
-    dispatcher._leases._trusted_until = dispatcher._leases._renew_at = instant
+    leases = dispatcher._leases
+    leases._trusted_until = leases._renew_at = leases._look_at = instant
 
 
 def ledger(context: Context, id_: str) -> list[Run | Skip]:

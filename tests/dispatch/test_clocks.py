@@ -3,12 +3,24 @@
 from datetime import UTC, datetime, timedelta
 from typing import cast
 
+import pytest
+
+from rota.clock import MeasuredClock
+from rota.config import Settings
+from rota.dispatch.dispatcher import Dispatcher, StepReport
 from rota.domain.identity import ScheduleId
 from rota.service.context import Context
+from rota.service.health import check_readiness, confirm_clock
+from rota.service.jobs import put_job
 from rota.service.occurrences import list_upcoming
 from rota.service.schedules import end_schedule
+from rota.store.port import ClockReading, Store
 from rota.testing.clock import ManualClock
+from rota.wiring import open_context
+from tests.conftest import OpenStore
+from tests.database_clock import Server
 from tests.dispatch.conftest import (
+    LEASE,
     START,
     NewDispatcher,
     run_instants,
@@ -64,8 +76,6 @@ def test_b38_nothing_is_admitted_on_a_forward_leap_until_the_clock_is_set_right(
 def test_b38_a_forward_leap_that_is_declared_right_is_gone_along_with(
     context: Context, new_dispatcher: NewDispatcher, clock: ManualClock
 ) -> None:
-    from rota.service.health import confirm_clock
-
     save(context, "report", "0 * * * *", overdue={"policy": "catch_up_all"})
     dispatcher = new_dispatcher("a")
     dispatcher.step(clock.now())
@@ -73,6 +83,104 @@ def test_b38_a_forward_leap_that_is_declared_right_is_gone_along_with(
     assert dispatcher.step(clock.now()).leap is not None
     confirm_clock(context)
     assert work_off(dispatcher, clock.now()) == 8
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgresql"])
+def machines(request: pytest.FixtureRequest, open_store: OpenStore) -> "Machines":
+    return Machines(open_store(request.param))
+
+
+class Machines:
+    """Two of them, which started at other times, each with a dispatcher: the time of both is their database's."""
+
+    def __init__(self, store: Store) -> None:
+        self.clocks = [ManualClock(START), ManualClock(START - timedelta(days=3))]
+        self.clocks[1].advance(timedelta(days=3))
+        self.servers = [Server(clock, ahead=timedelta(0)) for clock in self.clocks]
+        measured = [
+            MeasuredClock(clock, server.read_time)
+            for clock, server in zip(self.clocks, self.servers, strict=True)
+        ]
+        self.contexts = [open_context(Settings(partitions=4), store=store, clock=clock) for clock in measured]
+        put_job(self.contexts[0], "sales_report", {})
+        self.dispatchers = [self.start_dispatcher(number) for number in range(2)]
+
+    def start_dispatcher(self, number: int) -> Dispatcher:
+        context = self.contexts[number]
+        return Dispatcher(
+            context.store,
+            cadences=context.cadences,
+            clock=context.clock,
+            owner=f"on-{number}",
+            lease=LEASE,
+            poll=SECOND,
+            page=100,
+        )
+
+    def fail_over(self, *, ahead: timedelta) -> None:
+        """To a server whose clock is that much ahead of what it was."""
+        for server in self.servers:
+            server.ahead += ahead
+
+    def pass_time(self, duration: timedelta) -> list[StepReport]:
+        for clock in self.clocks:
+            clock.advance(duration)
+        return self.step()
+
+    def step(self) -> list[StepReport]:
+        return [
+            dispatcher.step(context.clock.now())
+            for dispatcher, context in zip(self.dispatchers, self.contexts, strict=True)
+        ]
+
+
+def test_a_leap_of_the_databases_clock_stops_every_machine_until_it_is_declared_right(
+    machines: Machines,
+) -> None:
+    save(machines.contexts[0], "report", "0 * * * *", overdue={"policy": "catch_up_all"})
+    assert [report.leap for report in machines.pass_time(MINUTE)] == [None, None]
+    machines.fail_over(ahead=timedelta(hours=8))
+    for report in machines.pass_time(MINUTE):
+        assert report.leap is not None
+        assert report.leap.wall - report.leap.expected == timedelta(hours=8)
+    machines.dispatchers[1] = machines.start_dispatcher(1)
+    assert all(report.leap is not None for report in machines.pass_time(MINUTE))
+    assert not check_readiness(machines.contexts[1]).is_ready
+
+    confirm_clock(machines.contexts[0])
+    assert check_readiness(machines.contexts[1]).is_ready
+    reports = machines.step()
+    assert [report.leap for report in reports] == [None, None]
+    assert sum(report.admitted for report in reports) == 8
+
+
+def test_a_databases_clock_that_is_set_right_frees_every_machine(machines: Machines) -> None:
+    machines.pass_time(MINUTE)
+    machines.fail_over(ahead=timedelta(hours=8))
+    assert all(report.leap is not None for report in machines.pass_time(MINUTE))
+    machines.fail_over(ahead=-timedelta(hours=8))
+    assert [report.leap for report in machines.pass_time(MINUTE)] == [None, None]
+
+
+def test_a_machines_own_clock_is_of_no_effect_where_the_database_has_one(machines: Machines) -> None:
+    save(machines.contexts[0], "report", "0 9 * * *")
+    machines.pass_time(MINUTE)
+    machines.clocks[0].leap(timedelta(hours=8))
+    reports = machines.pass_time(MINUTE)
+    assert [report.leap for report in reports] == [None, None]
+    assert sum(report.admitted for report in reports) == 0
+
+
+def test_what_one_machine_accepted_judges_no_other(
+    context: Context, clock: ManualClock, new_dispatcher: NewDispatcher
+) -> None:
+    new_dispatcher("a").step(clock.now())
+    context.store.commit_clock_reading(
+        ClockReading(wall=START - timedelta(hours=8), boot_seconds=0.0, boot_id="another machine")
+    )
+    clock.advance(MINUTE)
+    clock.leap(timedelta(hours=8))
+    assert new_dispatcher("b").step(clock.now()).leap is not None
 
 
 def test_a_machine_that_was_suspended_has_not_leapt(

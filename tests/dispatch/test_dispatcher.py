@@ -167,7 +167,7 @@ def test_a_step_reads_one_page_and_the_next_one_goes_on_with_the_other_partition
     context: Context, new_dispatcher: NewDispatcher, clock: ManualClock
 ) -> None:
     for number in range(40):
-        save(context, f"report-{number}", "0 9 * * *")
+        save(context, f"report-{number}", "0 9 * * *", max_occurrences=1)  # its last one is the planner's
     clock.set(NINE)
     dispatcher = new_dispatcher("a", page=5)
     steps = [dispatcher.step(NINE).admitted for _ in range(8)]

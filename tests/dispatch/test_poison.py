@@ -9,10 +9,10 @@ from rota.domain.admission import Admission, Skip
 from rota.domain.cadence import Cadence
 from rota.domain.errors import ZoneRulesDiffer
 from rota.domain.identity import ScheduleId
-from rota.domain.schedule import Version
+from rota.domain.schedule import CadenceRow, Version
 from rota.service.context import Context
 from rota.service.schedules import end_schedule, resume_schedule, show_schedule
-from rota.store.port import AdmissionOutcome, Fence
+from rota.store.port import AdmissionOutcome, BeatsOutcome, Fence
 from rota.store.sql import SqlStore
 from rota.testing.clock import ManualClock
 from tests.dispatch.conftest import (
@@ -30,20 +30,31 @@ SECOND = timedelta(seconds=1)
 NINE = datetime(2025, 6, 10, 9, tzinfo=UTC)
 
 
+def fail_for_zone(context: Context, monkeypatch: pytest.MonkeyPatch, timezone: str, error: Exception) -> None:
+    """Cadences of the zone cannot be computed, whether they are asked for by a version or by their own row."""
+    of_version, of_row = context.cadences.of_version, context.cadences.of_row
+
+    def of_version_unless_failing(version: Version) -> Cadence:
+        if version.definition.timezone == timezone:
+            raise error
+        return of_version(version)
+
+    def of_row_unless_failing(row: CadenceRow) -> Cadence:
+        if row.timezone == timezone:
+            raise error
+        return of_row(row)
+
+    monkeypatch.setattr(context.cadences, "of_version", of_version_unless_failing)
+    monkeypatch.setattr(context.cadences, "of_row", of_row_unless_failing)
+
+
 def test_b19_a_poisoned_schedule_goes_to_error_alone(
     context: Context, new_dispatcher: NewDispatcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A definition that raises when it is computed; the store's tests put a broken row into the database."""
     save(context, "healthy", "*/5 * * * *")
     save(context, "poisoned", "*/5 * * * *", timezone="Europe/Paris")
-    of_version = context.cadences.of_version
-
-    def fail_for_poisoned(version):  # type: ignore[no-untyped-def]
-        if version.schedule_id == "poisoned":
-            raise ZeroDivisionError("a rule that divides by nothing")
-        return of_version(version)
-
-    monkeypatch.setattr(context.cadences, "of_version", fail_for_poisoned)
+    fail_for_zone(context, monkeypatch, "Europe/Paris", ZeroDivisionError("a rule that divides by nothing"))
     dispatcher = new_dispatcher("a")
     for minute in range(11):
         work_off(dispatcher, START + minute * MINUTE)
@@ -72,14 +83,8 @@ def test_schedules_of_a_zone_with_other_rules_are_left_alone_and_keep_nobodys_pl
     for number in range(12):
         save(context, f"elsewhere-{number}", "* * * * *", timezone="Europe/Paris")
     save(context, "healthy", "*/5 * * * *")
-    of_version = context.cadences.of_version
-
-    def refuse_paris(version: Version) -> Cadence:
-        if version.definition.timezone == "Europe/Paris":
-            raise ZoneRulesDiffer("The rules of Europe/Paris differ.")
-        return of_version(version)
-
-    monkeypatch.setattr(context.cadences, "of_version", refuse_paris)
+    differ = ZoneRulesDiffer("The rules of Europe/Paris differ.")
+    fail_for_zone(context, monkeypatch, "Europe/Paris", differ)
     dispatcher = new_dispatcher("a", page=1)
     for minute in range(11):
         work_off(dispatcher, START + minute * MINUTE)
@@ -97,10 +102,7 @@ def test_what_an_ended_schedule_owed_and_can_no_longer_be_named_is_recorded(
 ) -> None:
     save(context, "poisoned", "* * * * *")
 
-    def fail(_version: Version) -> Cadence:
-        raise ZeroDivisionError("a rule that divides by nothing")
-
-    monkeypatch.setattr(context.cadences, "of_version", fail)
+    fail_for_zone(context, monkeypatch, "UTC", ZeroDivisionError("a rule that divides by nothing"))
     dispatcher = new_dispatcher("a")
     work_off(dispatcher, START + 3 * MINUTE)
     assert show_schedule(context, "poisoned")["status"] == "error"
@@ -132,6 +134,7 @@ def test_b19_a_row_that_no_date_matches_goes_to_error_and_the_healthy_one_runs(
             " WHERE schedule_id = 'poisoned'"
         )
         assert changed.rowcount == 1
+        connection.exec_driver_sql("UPDATE schedules SET cadence_id = 'poisoned' WHERE id = 'poisoned'")
     dispatcher = new_dispatcher("a")
     for minute in range(2, 12):
         work_off(dispatcher, datetime(2025, 6, 10, 10, minute, tzinfo=UTC))
@@ -160,6 +163,7 @@ def test_a_refusal_that_nothing_explains_names_the_runs(
     def refuse(_fence: Fence, admissions: Sequence[Admission], *, now: datetime) -> list[AdmissionOutcome]:
         return [AdmissionOutcome.KEY_USED for _ in admissions]
 
+    monkeypatch.setattr(context.store, "commit_beats", lambda *_, **__: BeatsOutcome(is_key_used=True))
     monkeypatch.setattr(context.store, "commit_admissions", refuse)
     work_off(new_dispatcher("a"), START + MINUTE + late)
     assert show_schedule(context, "report")["status_reason"] == (

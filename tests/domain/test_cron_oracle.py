@@ -94,7 +94,10 @@ def number_terms(draw: st.DrawFn, low: int, high: int, names: tuple[str, ...] = 
     first, last = sorted((draw(st.integers(low, high)), draw(st.integers(low, high))))
     match form.rstrip("/"):
         case "value":
-            text, last = show(first), high if form.endswith("/") else first
+            # By name, Sunday opens the week: SUN/2 is 0/2, not 7/2.
+            is_sunday_last = names is WEEKDAY_NAMES and first == 7 and form.endswith("/")
+            text = "7" if is_sunday_last else show(first)
+            last = high if form.endswith("/") else first
         case "range":
             # Sunday by name opens a range as 0 and closes it as 7; other spellings are tested by hand.
             if names is WEEKDAY_NAMES and last == 7:

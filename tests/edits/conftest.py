@@ -4,9 +4,9 @@ import pytest
 
 from rota.store.memory import MemoryStore
 from rota.store.port import Store
-from tests.contract.conftest import folder, migrated, open_store, store
+from tests.contract.conftest import store
 
-__all__ = ["folder", "memory_store", "migrated", "open_store", "store"]
+__all__ = ["memory_store", "store"]
 
 
 @pytest.fixture

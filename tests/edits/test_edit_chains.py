@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rota.store.memory import MemoryStore
-from tests.contract.conftest import OpenStore
+from tests.conftest import OpenStore
 from tests.edits.chains import Chain, Step, steps
 from tests.edits.lives import Life
 
@@ -81,12 +81,14 @@ def test_every_run_lies_in_its_versions_window_or_was_decided_before_that_closed
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(12))
-def test_every_day_has_exactly_one_run_on_sqlite_too(open_store: OpenStore, seed: int) -> None:
+@pytest.mark.parametrize(
+    ("kind", "seed"), [*(("sqlite", n) for n in range(12)), *(("postgresql", n) for n in range(12, 16))]
+)
+def test_every_day_has_exactly_one_run_in_a_database_too(open_store: OpenStore, kind: str, seed: int) -> None:
     dice = random.Random(seed)
     kinds = (*AT_WORK, "zone", "zone", "later")
     chain = [(dice.choice(kinds), dice.randrange(200)) for _ in range(15)]
-    numbers = numbers_of(Chain(open_store("sqlite"), "day", seed).played(chain), "day")
+    numbers = numbers_of(Chain(open_store(kind), "day", seed).played(chain), "day")
     assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
 
 

@@ -140,7 +140,11 @@ class Life:
         """To the very instant at which something falls due next."""
         due_times = self.context.store.read_due_times(range(self.context.partition_count))
         now = self.clock.now()
-        coming = [due_at for due_at in due_times.values() if now < due_at < now + 30 * HOUR]
+        coming = [
+            due_at
+            for due_at in (due.earliest for due in due_times.values())
+            if now < due_at < now + 30 * HOUR
+        ]
         if not coming:
             return False
         self.clock.set(min(coming))
@@ -188,7 +192,7 @@ class Life:
         if self.dispatchers:
             leases = self.random.choice(list(self.dispatchers.values()))._leases
             self.clock.advance(self.random.choice([5, 30, 100]) * SECOND)
-            leases._trusted_until = leases._renew_at = self.clock.now() + SECOND
+            leases._trusted_until = leases._renew_at = leases._look_at = self.clock.now() + SECOND
 
     def start_worker(self) -> None:
         registry = Registry()

@@ -16,7 +16,7 @@ from rota.store.memory import MemoryStore
 from rota.store.port import RunFilter, Store
 from rota.testing.clock import ManualClock
 from rota.wiring import open_context
-from tests.contract.conftest import OpenStore, folder, migrated, open_store  # noqa: F401 - fixtures used here
+from tests.conftest import OpenStore
 from tests.simulation.edited_life import RULES, STEADY, EditedLife
 from tests.simulation.ledger import ALL, LATE, check_days, judge, read_ledger
 from tests.simulation.life import JOB
@@ -48,13 +48,16 @@ def test_whatever_is_edited_every_instant_has_one_outcome_and_no_period_two_runs
     check_ledgers(life_in_memory(seed))
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_every_instant_has_one_outcome_on_sqlite_too(
-    open_store: OpenStore,  # noqa: F811 - the fixture
+@pytest.mark.parametrize(
+    ("kind", "seed"), [*(("sqlite", n) for n in range(3)), *(("postgresql", n) for n in range(3, 5))]
+)
+def test_every_instant_has_one_outcome_in_a_database_too(
+    open_store: OpenStore,
+    kind: str,
     seed: int,
 ) -> None:
     """Shorter ones: the witness reads every row after each event."""
-    check_ledgers(life_on(open_store("sqlite"), seed, events=80))
+    check_ledgers(life_on(open_store(kind), seed, events=80))
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))

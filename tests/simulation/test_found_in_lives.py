@@ -7,7 +7,7 @@ import pytest
 from rota.domain.run import RunState
 from rota.service.planning import move_occurrence
 from rota.store.port import Store
-from tests.contract.conftest import folder, migrated, open_store, store  # noqa: F401 - fixtures used here
+from tests.contract.conftest import store  # noqa: F401 - fixtures used here
 from tests.edits.lives import ID, Life
 from tests.simulation.ledger import check_windows, read_ledger
 

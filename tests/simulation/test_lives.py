@@ -17,7 +17,7 @@ from rota.store.memory import MemoryStore
 from rota.store.port import RunFilter
 from rota.testing.clock import ManualClock
 from rota.wiring import open_context
-from tests.contract.conftest import OpenStore, folder, migrated, open_store  # noqa: F401 - fixtures used here
+from tests.conftest import OpenStore
 from tests.simulation.life import JOB, Life
 
 START = datetime(2026, 3, 8, 5, 0, tzinfo=UTC)
@@ -63,10 +63,15 @@ def minutes_between(first: datetime, last: datetime) -> list[datetime]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "seed"), [*(("memory", n) for n in range(8)), *(("sqlite", n) for n in range(3))]
+    ("kind", "seed"),
+    [
+        *(("memory", n) for n in range(8)),
+        *(("sqlite", n) for n in range(3)),
+        *(("postgresql", n) for n in range(3, 4)),
+    ],
 )
 def test_after_the_storm_every_minute_has_one_outcome(
-    open_store: OpenStore,  # noqa: F811 - the fixture
+    open_store: OpenStore,
     kind: str,
     seed: int,
 ) -> None:

@@ -1,6 +1,7 @@
 """The tables as the code describes them, as the revisions make them, and as an opened database has them."""
 
 import re
+import runpy
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
@@ -18,7 +19,7 @@ from rota.domain.run import AttemptOutcome, Origin, RunState
 from rota.domain.schedule import Boundary, ScheduleStatus
 from rota.store.port import StoreUnavailable
 from rota.store.sql import migrations, open_sql_store
-from rota.store.sql.migrations import HEAD, REVISIONS, upgrade
+from rota.store.sql.migrations import HEAD, REVISIONS, WORKS_FROM, upgrade
 from rota.store.sql.schema import metadata
 from rota.store.sql.sqlite import SqliteDatabase
 from tests.store.raw import execute
@@ -46,6 +47,10 @@ def test_a_new_database_is_the_same_as_a_migrated_one(migrated: SqliteDatabase, 
         made_by_revisions = [tuple(row) for row in connection.exec_driver_sql(statement)]
     assert execute(path, statement) == made_by_revisions
     assert execute(path, "SELECT version_num FROM alembic_version") == [(HEAD,)]
+    stored = "SELECT value FROM settings WHERE name = 'schema_works_from'"
+    with migrated.reading() as connection:
+        assert connection.exec_driver_sql(stored).scalar() == WORKS_FROM
+    assert execute(path, stored) == [(WORKS_FROM,)]
 
 
 def test_every_table_of_a_new_database_is_strict(path: Path) -> None:
@@ -54,8 +59,23 @@ def test_every_table_of_a_new_database_is_strict(path: Path) -> None:
 
 
 def test_every_revision_is_known() -> None:
-    files = sorted(Path(migrations.__file__).parent.glob("versions/[0-9]*.py"))
-    assert [file.name.partition("_")[0] for file in files] == list(REVISIONS)
+    assert [file.name.partition("_")[0] for file in revision_files()] == list(REVISIONS)
+    assert sorted(REVISIONS) == list(REVISIONS)
+
+
+def test_every_revision_says_whose_code_works_on_its_tables() -> None:
+    modules = [runpy.run_path(str(file)) for file in revision_files()]
+    works_from = [module["WORKS_FROM"] for module in modules]
+    assert works_from == sorted(works_from), "what no longer works never works again"
+    assert all(since <= module["revision"] for since, module in zip(works_from, modules, strict=True))
+    assert works_from[-1] == WORKS_FROM
+    for before, after, module in zip(works_from, works_from[1:], modules[1:], strict=False):
+        # It may end between its last statement and the row that says so.
+        assert module.get("IN_TRANSACTION", True) or before == after
+
+
+def revision_files() -> list[Path]:
+    return sorted(Path(migrations.__file__).parent.glob("versions/[0-9]*.py"))
 
 
 @pytest.mark.parametrize(
@@ -80,19 +100,17 @@ def test_a_check_lists_the_names_of_its_enum(
 
 def test_a_database_of_a_newer_version_is_refused_and_left_alone(path: Path) -> None:
     execute(path, "UPDATE alembic_version SET version_num = '9999'")
+    execute(path, "UPDATE settings SET value = '9999' WHERE name = 'schema_works_from'")
     with pytest.raises(StoreUnavailable, match=r"newer Rota \(revision 9999"):
         open_sql_store(str(path))
     assert execute(path, "SELECT version_num FROM alembic_version") == [("9999",)]
 
 
-def test_a_revision_that_is_behind_is_upgraded(
-    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    upgraded: list[str] = []
-    monkeypatch.setattr(migrations, "HEAD", "0002")
-    monkeypatch.setattr(migrations, "upgrade", lambda connection: upgraded.append(str(connection.engine.url)))
-    open_sql_store(str(path)).close()
-    assert upgraded == [f"sqlite:///{tmp_path / 'rota.db'}"]
+def test_a_newer_version_that_does_not_say_who_works_with_it_is_refused(path: Path) -> None:
+    execute(path, "UPDATE alembic_version SET version_num = '9999'")
+    execute(path, "DELETE FROM settings")
+    with pytest.raises(StoreUnavailable, match=r"newer Rota \(revision 9999"):
+        open_sql_store(str(path))
 
 
 def test_what_fails_on_the_way_leaves_no_table(tmp_path: Path) -> None:

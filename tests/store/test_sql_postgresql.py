@@ -21,6 +21,7 @@ from rota.store.sql import (
     dispatch,
     key_uses,
     leases,
+    openings,
     outbox,
     planned,
     run_changes,
@@ -28,7 +29,7 @@ from rota.store.sql import (
     skips,
     work,
 )
-from rota.store.sql.prepared import Prepared
+from rota.store.sql.prepared import Lookup, Prepared
 from rota.store.sql.schema import metadata
 from tests.contract.builders import (
     DAY,
@@ -51,8 +52,8 @@ MODULES = [
 ]
 
 
-def words_of(statement: SelectBase | UpdateBase | Prepared) -> str:
-    if isinstance(statement, Prepared):
+def words_of(statement: SelectBase | UpdateBase | Prepared | Lookup) -> str:
+    if isinstance(statement, Prepared | Lookup):
         statement = statement._statement
     return " ".join(str(statement.compile(dialect=POSTGRESQL)).split())
 
@@ -62,7 +63,7 @@ def test_every_statement_of_a_module_renders() -> None:
         value
         for module in MODULES
         for value in vars(module).values()
-        if isinstance(value, Prepared | SelectBase | UpdateBase)
+        if isinstance(value, Prepared | Lookup | SelectBase | UpdateBase)
     ]
     assert len(statements) > 25
     assert all(words_of(statement) for statement in statements)
@@ -76,7 +77,9 @@ def test_every_statement_of_a_module_renders() -> None:
         (admissions._ADVANCE, "schedules.next_due IS NOT DISTINCT FROM %s::BIGINT"),
         (leases._READ_FREE, "FOR UPDATE SKIP LOCKED"),
         (leases._READ_OWNED, "FOR UPDATE"),
-        (work._READ_WAITING, "FOR UPDATE OF runs"),
+        (openings._READ_WAITING, "FOR UPDATE OF runs"),
+        (openings._READ_WAITING_FREE, "FOR UPDATE OF runs SKIP LOCKED"),
+        (outbox._TAKE, "LIMIT share.size FOR UPDATE SKIP LOCKED"),
         (work._READ_RUNNING, "FOR UPDATE"),
         (settlements._READ_CURRENT, "FOR UPDATE OF runs"),
         (dispatch._read_due_times_of(2), "(VALUES (%s::INTEGER), (%s::INTEGER))"),
@@ -96,7 +99,7 @@ def test_every_statement_of_a_module_renders() -> None:
     ],
 )
 def test_a_statement_has_what_it_needs_there(
-    statement: Prepared | SelectBase | UpdateBase, words: str
+    statement: Prepared | Lookup | SelectBase | UpdateBase, words: str
 ) -> None:
     assert words in words_of(statement)
 

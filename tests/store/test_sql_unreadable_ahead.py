@@ -29,7 +29,7 @@ from tests.contract.builders import (
     planned_run_at,
     run_at,
 )
-from tests.contract.steps import create, delivery_of, fence_of, queue_run, record_of, run_of
+from tests.contract.steps import create, delivery_of, earliest_due, fence_of, queue_run, record_of, run_of
 from tests.store.raw import execute
 
 BAD = ScheduleId("bad")
@@ -102,7 +102,7 @@ def test_a_planned_run_whose_schedule_is_gone_is_dropped_so_that_it_is_not_due_f
     fence = fence_of(store, 0)
     assert fall_due(store, fence) == PlannedOutcome(queued=1, dropped=1)
     assert (run_of(store, bad.run_id).state, run_of(store, bad.run_id).reason) == (RunState.SKIPPED, "ended")
-    assert store.read_due_times([0]) == {0: NINE + DAY}
+    assert earliest_due(store, [0]) == {0: NINE + DAY}
 
 
 def test_held_runs_that_make_no_sense_keep_the_place_of_no_other(store: SqlStore, path: Path) -> None:

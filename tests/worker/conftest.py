@@ -5,13 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from rota.store.memory import MemoryStore
-from tests.contract.conftest import (
-    STORES,
-    OpenStore,
-    folder,  # noqa: F401 - a fixture
-    migrated,  # noqa: F401 - a fixture
-    open_store,  # noqa: F401 - a fixture
-)
+from tests.conftest import OpenStore
+from tests.contract.conftest import STORES
 from tests.worker.scene import Scene
 
 
@@ -23,7 +18,7 @@ def scene() -> Iterator[Scene]:
 
 
 @pytest.fixture(params=STORES)
-def any_scene(request: pytest.FixtureRequest, open_store: OpenStore) -> Iterator[Scene]:  # noqa: F811 - the fixture
+def any_scene(request: pytest.FixtureRequest, open_store: OpenStore) -> Iterator[Scene]:
     scene = Scene(open_store(request.param))
     yield scene
     scene.close()

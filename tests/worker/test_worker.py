@@ -11,7 +11,8 @@ from rota.domain.json_text import load_json
 from rota.domain.run import AttemptOutcome, Progress, RunState
 from rota.domain.settlement import AttemptEnd, Settlement, settle_attempt
 from rota.store.memory import MemoryStore
-from rota.store.port import Delivery, Fence, Heartbeat, HeartbeatOutcome, OpenedAttempt, StoreUnavailable
+from rota.store.port import Fence, Heartbeat, HeartbeatOutcome, OpenedAttempt, StoreUnavailable
+from rota.worker.claiming import HELD_FOR
 from rota.worker.context import RunContext
 from rota.worker.outcome import CancelledRun, Moot, PermanentFailure
 from rota.worker.registry import Handler
@@ -243,22 +244,26 @@ def test_an_idle_worker_comes_back_when_the_next_delivery_is_available(scene: Sc
 
 
 class ContendedStore(MemoryStore):
-    """Another worker is always faster: what is read here is taken by the time that it is to be opened."""
+    """Another worker is about to take what is there."""
 
-    def commit_openings(
-        self, worker: str, deliveries: Sequence[Delivery], *, now: datetime
-    ) -> list[OpenedAttempt | None]:
-        return [None for _ in deliveries]
+    is_contended = True
+
+    def commit_claims(
+        self, worker: str, jobs: Sequence[str], *, now: datetime, limit: int
+    ) -> list[OpenedAttempt]:
+        return [] if self.is_contended else super().commit_claims(worker, jobs, now=now, limit=limit)
 
 
-def test_a_worker_that_was_outrun_looks_again_at_once_but_does_not_spin() -> None:
-    scene = Scene(ContendedStore())
+def test_a_worker_looks_soon_again_for_what_another_one_holds_but_does_not_spin() -> None:
+    store = ContendedStore()
+    scene = Scene(store)
     worker = scene.worker(inline=True)
     scene.queue("echo")
-    assert worker.step(scene.now).wake_at == scene.now
+    for _ in range(2):
+        assert worker.step(scene.now).wake_at == scene.now + HELD_FOR
+    store.is_contended = False
+    assert worker.step(scene.now).opened == 1
     assert worker.step(scene.now).wake_at == scene.now + SECOND
-    scene.queue("echo")
-    assert worker.step(scene.now).wake_at == scene.now
 
 
 def test_a_run_that_was_asked_to_stop_before_its_retry_is_not_started_again(any_scene: Scene) -> None:

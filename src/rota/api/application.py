@@ -17,6 +17,7 @@ from rota.api import (
     history,
     jobs,
     occurrences,
+    partitions,
     planning,
     preview,
     request_shapes,
@@ -40,6 +41,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     runs.router,
     jobs.router,
     zones.router,
+    partitions.router,
     health.router,
 )
 API_VERSION = "1"

@@ -37,8 +37,6 @@ class Connection:
         self._lock = threading.RLock()
         self._context: Context | None = None
         self._registered: set[str] = set()
-        self._dispatcher_wake = threading.Event()
-        self._worker_wake = threading.Event()
         if registry is None:
             registry = Registry()
             add_echo(registry)
@@ -61,7 +59,7 @@ class Connection:
                 self._settings = Settings()
             if self._database is None:
                 return self._settings
-            return self._settings.model_copy(update={"database": self._database})
+            return self._settings.model_copy(update={"database_url": self._database})
 
     def configure(self, settings: Settings) -> None:
         """Replaces every setting, the database too. Raises `Conflict` where the database is open already."""
@@ -97,8 +95,3 @@ class Connection:
             if job.name not in self._registered:
                 context.store.commit_job(job, now=context.clock.now())
                 self._registered.add(job.name)
-
-    def wake(self) -> None:
-        """Has the loops of `run` look at the database at once, because something was written that they may act on."""
-        self._dispatcher_wake.set()
-        self._worker_wake.set()

@@ -58,16 +58,13 @@ class Occurrences(Connection):
         Repeating it creates nothing twice. Raises `NotFound`, `InvalidRequest`, and `Conflict` for what has ended or
         is in error, or whose next version takes over before `until`.
         """
-        planned = planning.plan_occurrences(
+        return planning.plan_occurrences(
             self.context,
             schedule_id,
             until=moment_to_wire("until", until),
             dry_run=dry_run,
             actor=Actor(name=actor, reason=reason),
         )
-        if not dry_run:
-            self.wake()
-        return planned
 
     def skip(
         self,
@@ -103,12 +100,10 @@ class Occurrences(Connection):
         Raises `NotFound` where the schedule names no such occurrence, `InvalidRequest`, and `Conflict` for what has
         fallen due already.
         """
-        moved = planning.move_occurrence(
+        return planning.move_occurrence(
             self.context,
             schedule_id,
             scheduled_at=moment_to_wire("scheduled_at", occurrence),
             to=moment_to_wire("to", to),
             actor=Actor(name=actor, reason=reason),
         )
-        self.wake()
-        return moved

@@ -4,7 +4,8 @@ Fields, answers and errors are those of the HTTP API; durations and instants may
 `datetime`. Nothing is opened before the first use, so a module may say `app = Rota("rota.db")` and be imported for its
 jobs alone.
 
-What may be asked is told by noun: `schedules.py`, `occurrences.py`, `runs.py` and `zones.py`, all upon `connection.py`.
+What may be asked is told by noun: `schedules.py`, `occurrences.py`, `runs.py`, `zones.py` and `partitions.py`, all
+upon `connection.py`.
 """
 
 import threading
@@ -13,6 +14,7 @@ from datetime import timedelta
 
 from rota.application.loops import run_side_by_side
 from rota.application.occurrences import Occurrences
+from rota.application.partitions import Partitions
 from rota.application.runs import Runs
 from rota.application.schedules import Schedules
 from rota.application.stopping import stopped_by_signals
@@ -22,7 +24,7 @@ from rota.ids import new_process_name
 from rota.worker.worker import Worker
 
 
-class Rota(Schedules, Occurrences, Runs, ZoneUpdates):
+class Rota(Schedules, Occurrences, Runs, ZoneUpdates, Partitions):
     """An application: its jobs, and a database with its schedules and runs. Threads may share it.
 
     `settings` are those of the environment where none are given; `database` wins over them. With a `store` of one's
@@ -30,7 +32,7 @@ class Rota(Schedules, Occurrences, Runs, ZoneUpdates):
     """
 
     def build_dispatcher(self) -> Dispatcher:
-        """A dispatcher on this database, which wakes this application's worker when it has queued something.
+        """A dispatcher on this database.
 
         Zones whose rules are not the stored ones are told in the log: it will leave their schedules alone.
         """
@@ -38,13 +40,14 @@ class Rota(Schedules, Occurrences, Runs, ZoneUpdates):
         report_differing_zones(context)
         return Dispatcher(
             context.store,
-            announce=self._worker_wake.set,
             cadences=context.cadences,
             clock=context.clock,
             owner=new_process_name("dispatch"),
             lease=timedelta(seconds=settings.lease_seconds),
             poll=timedelta(seconds=settings.poll_seconds),
             page=settings.page,
+            batch=settings.batch,
+            keep=None if settings.retention_days is None else timedelta(days=settings.retention_days),
         )
 
     def build_worker(self, *, inline: bool = False) -> Worker:
@@ -67,8 +70,8 @@ class Rota(Schedules, Occurrences, Runs, ZoneUpdates):
         `stop` is also set where a loop fails; raises `LoopFailed` then.
         """
         loops = [
-            ("dispatcher", self.build_dispatcher().run, self._dispatcher_wake),
-            ("worker", self.build_worker().run, self._worker_wake),
+            ("dispatcher", self.build_dispatcher().run, threading.Event()),
+            ("worker", self.build_worker().run, threading.Event()),
         ]
         stopping = threading.Event() if stop is None else stop
         with stopped_by_signals(stopping) if stop is None else nullcontext():

@@ -88,7 +88,6 @@ class Runs(Connection):
             actor=Actor(name=actor, reason=reason),
             idempotency_key=idempotency_key,
         )
-        self.wake()
         return run
 
     def replay(
@@ -110,7 +109,6 @@ class Runs(Connection):
             actor=Actor(name=actor, reason=reason),
             idempotency_key=idempotency_key,
         )
-        self.wake()
         return run
 
     def backfill(
@@ -129,7 +127,7 @@ class Runs(Connection):
         They fall due `spacing` apart (a second, unless told). Repeating it creates nothing twice. Raises `NotFound`,
         `InvalidRequest`, and `Conflict` for what has ended or is in error.
         """
-        made = backfilling.backfill(
+        return backfilling.backfill(
             self.context,
             schedule_id,
             from_=moment_to_wire("from", from_),
@@ -138,6 +136,3 @@ class Runs(Connection):
             dry_run=dry_run,
             actor=Actor(name=actor, reason=reason),
         )
-        if not dry_run:
-            self.wake()
-        return made

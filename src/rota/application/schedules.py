@@ -37,7 +37,6 @@ class Schedules(Connection):
         created = creation.create_schedule(
             self.context, body, actor=Actor(name=actor, reason=reason), idempotency_key=idempotency_key
         )
-        self.wake()
         return created.body
 
     def edit(
@@ -76,11 +75,9 @@ class Schedules(Connection):
             return dry_runs.dry_run_edit(
                 self.context, schedule_id, edit, expected_version=expected_version, actor=who
             )
-        edited = editing.edit_schedule(
+        return editing.edit_schedule(
             self.context, schedule_id, edit, expected_version=expected_version, actor=who
         )
-        self.wake()
-        return edited
 
     def apply(
         self,
@@ -96,12 +93,9 @@ class Schedules(Connection):
         All of it is planned first: raises `InvalidRequest` with every field that is wrong, and nothing is done then.
         """
         self.register_jobs()
-        applied = applying.apply_document(
+        return applying.apply_document(
             self.context, document_to_wire(document), dry_run=dry_run, actor=Actor(name=actor, reason=reason)
         )
-        if not dry_run:
-            self.wake()
-        return applied
 
     def get_schedule(self, schedule_id: str) -> Wire:
         """Raises `NotFound`."""
@@ -171,15 +165,11 @@ class Schedules(Connection):
         who = Actor(name=actor, reason=reason)
         if dry_run:
             return dry_runs.dry_run_resume(self.context, schedule_id, apply_overdue=apply_overdue, actor=who)
-        resumed = schedules.resume_schedule(self.context, schedule_id, apply_overdue=apply_overdue, actor=who)
-        self.wake()
-        return resumed
+        return schedules.resume_schedule(self.context, schedule_id, apply_overdue=apply_overdue, actor=who)
 
     def end(self, schedule_id: str, *, actor: str | None = None, reason: str | None = None) -> Wire:
         """No further occurrence; the history stays and the id is never used again. Raises `NotFound`."""
-        ended = schedules.end_schedule(self.context, schedule_id, actor=Actor(name=actor, reason=reason))
-        self.wake()
-        return ended
+        return schedules.end_schedule(self.context, schedule_id, actor=Actor(name=actor, reason=reason))
 
     def versions(
         self, schedule_id: str, *, before: int | None = None, limit: int = LIMIT_DEFAULT

@@ -26,12 +26,7 @@ class ZoneUpdates(Connection):
         A schedule whose instants change gets a version, with the reason `tzdata` unless told; the others are stamped
         with the new rules. What broke off is gone on with by applying again.
         """
-        applied = zone_updates.apply_zones(
-            self.context, dry_run=dry_run, actor=Actor(name=actor, reason=reason)
-        )
-        if not dry_run:
-            self.wake()
-        return applied
+        return zone_updates.apply_zones(self.context, dry_run=dry_run, actor=Actor(name=actor, reason=reason))
 
 
 def report_differing_zones(context: Context) -> None:

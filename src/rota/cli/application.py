@@ -28,6 +28,7 @@ COMMANDS = {
         "Turn due occurrences into runs; several share the partitions.",
     ),
     "work": ("rota.cli.processes:work", "Run the jobs of an application."),
+    "init": ("rota.cli.init:init", "Make the database, and fix its number of partitions."),
     "schedules": ("rota.cli.schedules:schedules", "Create, show, edit, plan, pause and end schedules."),
     "runs": ("rota.cli.runs:runs", "Show, cancel and replay runs."),
     "apply": ("rota.cli.applying:apply", "Make schedules as a TOML document has them."),
@@ -37,6 +38,10 @@ COMMANDS = {
         "Compute the occurrences of a rule that is not saved, without a database.",
     ),
     "tz": ("rota.cli.zones:tz", "Check and take up new rules of time zones."),
+    "partitions": (
+        "rota.cli.partitions:partitions",
+        "Show who holds the partitions, and how much of each is due.",
+    ),
     "doctor": ("rota.cli.doctor:doctor", "Check the machine, the database and the clock."),
     "demo": ("rota.cli.demo:demo", "Tell what Rota does, on a database of its own."),
 }

@@ -25,8 +25,11 @@ def doctor(
     json: Annotated[bool, Parameter(help="Print the checks as one JSON document.")] = False,
 ) -> int:
     """Check the machine, the database and the clock. Exits with 1 where something does not work."""
-    settings = load_settings(database=database)
-    checks = [*doctor_machine.checks(), *doctor_database.checks(settings, is_clock_confirmed=confirm_clock)]
+    settings = load_settings(database_url=database)
+    checks = [
+        *doctor_machine.checks(settings),
+        *doctor_database.checks(settings, is_clock_confirmed=confirm_clock),
+    ]
     level = worst(checks)
     if json:
         write_json({"status": level.value, "checks": [check.to_wire() for check in checks]})

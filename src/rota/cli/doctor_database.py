@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from rota.cli.doctor_checks import Check, failure, fine, warning
+from rota.cli import doctor_postgresql
+from rota.cli.doctor_checks import Check, Level, failure, fine, warning
+from rota.cli.doctor_tables import check_tables
 from rota.cli.zone_rules import check_zone_rules
 from rota.config import Settings
 from rota.domain.durations import format_duration
@@ -19,23 +21,23 @@ from rota.wiring import database_file, inspect_sqlite, open_context
 LATE = timedelta(minutes=1)
 SCHEDULES_NAMED_MAX = 5
 
+STOPPING = {"database", "schema", "server"}
+"""Checks without which the later ones cannot be made."""
+
 
 def checks(settings: Settings, *, is_clock_confirmed: bool) -> Iterator[Check]:
     """Where one shows that the later ones cannot be made, it is the last."""
     path = database_file(settings)
-    if path is not None:
-        found = list(_file_checks(path))
-        yield from found
-        if any(check.name != "journal" and check.remedy is not None for check in found):
-            return
+    found = list(doctor_postgresql.checks(settings) if path is None else _file_checks(path))
+    yield from found
+    if any(check.name in STOPPING and check.level is not Level.OK for check in found):
+        return
     try:
         context = open_context(settings)
     except RotaError as error:
         yield failure("database", str(error), remedy="Set right what the message names.")
         return
     try:
-        if path is None:
-            yield fine("database", settings.database)
         yield from _context_checks(context, is_clock_confirmed=is_clock_confirmed)
     except RotaError as error:
         yield failure("store", str(error), remedy="Set right what the message names, and run this again.")
@@ -51,20 +53,7 @@ def _file_checks(path: Path) -> Iterator[Check]:
         yield failure("database", str(error), remedy=remedy)
         return
     yield fine("database", f"{path} can be read and written" if report.synchronous else f"{path} can be read")
-    if report.is_newer:
-        yield failure(
-            "schema",
-            f"Revision {report.revision}, of a newer Rota; this one knows {report.newest_revision}.",
-            remedy="Run that version of Rota, or a newer one.",
-        )
-    elif not report.is_up_to_date:
-        yield warning(
-            "schema",
-            f"Revision {report.revision or 'none'}; this Rota uses {report.newest_revision}.",
-            remedy="Start Rota: it brings the tables up to date. The checks below this one were left out.",
-        )
-    else:
-        yield fine("schema", f"revision {report.revision}")
+    yield check_tables(report)
     if report.journal_mode == "wal" and report.synchronous in {"full", "extra"}:
         yield fine("journal", f"write-ahead log, synchronous {report.synchronous}")
     else:
@@ -142,7 +131,7 @@ def _check_checkpoints(context: Context, *, now: datetime) -> Check:
 
 def _check_overdue(context: Context, *, now: datetime) -> Check:
     due_times = context.store.read_due_times(range(context.partition_count))
-    earliest = min(due_times.values(), default=None)
+    earliest = min((due.earliest for due in due_times.values()), default=None)
     if earliest is None:
         return fine("overdue", "nothing is waiting to fall due")
     if earliest > now:

@@ -6,7 +6,8 @@ import zoneinfo
 from collections.abc import Iterator
 
 from rota.cli.doctor_checks import Check, failure, fine, warning
-from rota.wiring import sqlite_in_use
+from rota.config import Settings
+from rota.wiring import database_file, sqlite_in_use
 from rota.zones import tzdata_release
 
 PYTHON_MIN = (3, 11)
@@ -14,9 +15,11 @@ WAL_RESET_BUG = ((3, 7, 0), (3, 51, 2))
 """SQLite's versions, first and last, in which a checkpoint that meets a writer can corrupt the database."""
 
 
-def checks() -> Iterator[Check]:
+def checks(settings: Settings) -> Iterator[Check]:
+    """SQLite where it is in use."""
     yield check_python(sys.version_info[:3])
-    yield check_sqlite(*sqlite_in_use())
+    if database_file(settings) is not None:
+        yield check_sqlite(*sqlite_in_use())
     yield check_tz_data(zoneinfo.TZPATH)
 
 

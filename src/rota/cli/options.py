@@ -15,7 +15,9 @@ from rota.domain.errors import FieldError, InvalidRequest
 from rota.service.context import REASON_CHARACTERS_MAX, Actor, Context
 from rota.wiring import database_file, open_context
 
-Database = Annotated[str | None, Parameter(help="A SQLite file or a database URL, instead of ROTA_DATABASE.")]
+Database = Annotated[
+    str | None, Parameter(help="A SQLite file or a database URL, instead of ROTA_DATABASE_URL.")
+]
 AsJson = Annotated[bool, Parameter(help="Print the wire form, as the HTTP API answers.")]
 ActorName = Annotated[str | None, Parameter(help="Who asks; kept in the schedule's history.")]
 Reason = Annotated[str | None, Parameter(help="Why; kept in the schedule's history.")]
@@ -50,11 +52,11 @@ def load_settings(**given: object) -> Settings:
 @contextmanager
 def open_existing(database: str | None) -> Iterator[Context]:
     """A context on a database that is there already: a command that only reads makes none by a slip of the finger."""
-    settings = load_settings(database=database)
+    settings = load_settings(database_url=database)
     path = database_file(settings)
     if path is not None and not path.exists():
         raise Failed(
-            f"There is no database {settings.database}; `rota up --database {settings.database}` makes it."
+            f"There is no database {settings.database_url}; `rota up --database {settings.database_url}` makes it."
         )
     with _opened(settings) as context:
         yield context
@@ -63,7 +65,7 @@ def open_existing(database: str | None) -> Iterator[Context]:
 @contextmanager
 def open_or_make(database: str | None) -> Iterator[Context]:
     """A context on a database that is made where there is none."""
-    with _opened(load_settings(database=database)) as context:
+    with _opened(load_settings(database_url=database)) as context:
         yield context
 
 

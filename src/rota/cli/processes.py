@@ -33,17 +33,17 @@ def up(
     concurrency: Concurrency = None,
 ) -> None:
     """Serve the API, dispatch and work in one process, on a database that is made if there is none."""
-    from rota.cli.server import Server, WakingApi, listen  # noqa: PLC0415 - the server loads only where it serves
+    from rota.cli.server import Server, listen  # noqa: PLC0415 - the server loads only where it serves
 
     application, settings = load_application(
-        app, database=database, host=host, port=port, concurrency=concurrency
+        app, database_url=database, host=host, port=port, concurrency=concurrency
     )
     _configure_logging(settings)
     with listen(settings.host, settings.port) as listener, application:
         application.register_jobs()
         warn_of_zone_rules(application.context)
         hosts = hosts_on(listener.getsockname()[0], named=settings.host)
-        api = WakingApi(build_api(application.context, hosts=hosts), wake=application.wake)
+        api = build_api(application.context, hosts=hosts)
         _run(
             ("API", Server(api, listener, announce=_announce).run),
             ("application", lambda stop, _: application.run(stop)),
@@ -54,7 +54,7 @@ def serve(*, database: Database = None, host: Host = None, port: Port = None) ->
     """Serve the API. Other processes dispatch and work."""
     from rota.cli.server import Server, listen  # noqa: PLC0415 - the server loads only where it serves
 
-    application, settings = load_application(None, database=database, host=host, port=port)
+    application, settings = load_application(None, database_url=database, host=host, port=port)
     _configure_logging(settings)
     with listen(settings.host, settings.port) as listener, application:
         hosts = hosts_on(listener.getsockname()[0], named=settings.host)
@@ -63,7 +63,7 @@ def serve(*, database: Database = None, host: Host = None, port: Port = None) ->
 
 def dispatch(*, database: Database = None) -> None:
     """Turn due occurrences into runs. Other processes serve and work; several share the partitions."""
-    application, settings = load_application(None, database=database)
+    application, settings = load_application(None, database_url=database)
     _configure_logging(settings)
     with application:
         warn_of_zone_rules(application.context)
@@ -78,7 +78,7 @@ def work(
     concurrency: Concurrency = None,
 ) -> None:
     """Run the jobs of an application. Other processes serve and dispatch."""
-    application, settings = load_application(app, database=database, concurrency=concurrency)
+    application, settings = load_application(app, database_url=database, concurrency=concurrency)
     if app is None:
         complain(
             "No application was given, so only the job echo is worked; `rota work MODULE:app` works yours."

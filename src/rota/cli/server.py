@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 
 import uvicorn
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from rota.cli.errors import Failed
 
@@ -14,20 +14,6 @@ GRACEFUL_SECONDS = 5
 """How long answers under way may take once the process is told to stop."""
 
 BACKLOG = 2048
-SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-
-
-class WakingApi:
-    """An ASGI application that calls `wake` after each request that may have written something."""
-
-    def __init__(self, api: ASGIApp, *, wake: Callable[[], None]) -> None:
-        self._api = api
-        self._wake = wake
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._api(scope, receive, send)
-        if scope["type"] == "http" and scope["method"] not in SAFE_METHODS:
-            self._wake()
 
 
 class Server:

@@ -2,7 +2,8 @@
 
 `python -m rota.demo.halting before|after|between`: everything but the stop is the dispatcher of `rota dispatch`. Before
 or after its next commit it stands still for good, so that it can be killed just there. Between deciding and committing
-it stands still twice, tells what it has decided, and goes on when it is told to: its commit then comes too late.
+it stands still twice, tells what it has decided, and goes on when it is told to: its commit then comes too late. For
+that it decides one by one: what is ordinary is else chosen by the very statement that commits it.
 """
 
 import signal
@@ -23,30 +24,32 @@ ANSWERED = "the store answers"
 GO_ON = signal.SIGUSR1
 STOPS_BETWEEN = 2
 
-Commit = Callable[..., list[AdmissionOutcome]]
+ADMITTING = ("commit_beats", "commit_admissions")
+"""The commits that admit: what is ordinary, and what was planned one by one."""
 
 
 def halt_around_admission(store: Store, *, moment: str) -> None:
     """Makes the store's next admission stop for good, before or after it is committed."""
-    commit: Commit = store.commit_admissions
+    for method in ADMITTING:
+        _replace(store, method, _halting(getattr(store, method), moment=moment))
 
-    def commit_and_halt(
-        fence: Fence, admissions: Sequence[Admission], *, now: datetime
-    ) -> list[AdmissionOutcome]:
+
+def _halting(commit: Callable[..., object], *, moment: str) -> Callable[..., None]:
+    def commit_and_halt(*arguments: object, **named: object) -> None:
         if moment == "after":
-            commit(fence, admissions, now=now)
+            commit(*arguments, **named)
         _tell(REACHED)
         while True:
             signal.pause()
 
-    _replace_commit(store, commit_and_halt)
+    return commit_and_halt
 
 
 def halt_between_decision_and_commit(store: Store) -> None:
     """Makes the next two admissions wait, decided, until `GO_ON`; then each is really tried, and its answer told."""
     # Blocked, so that it is kept where it comes before it is waited for.
     signal.pthread_sigmask(signal.SIG_BLOCK, {GO_ON})
-    commit: Commit = store.commit_admissions
+    commit = store.commit_admissions
     stops_left = STOPS_BETWEEN
 
     def commit_late(
@@ -62,7 +65,8 @@ def halt_between_decision_and_commit(store: Store) -> None:
         _tell(f"{ANSWERED} {outcomes[0]}")
         return outcomes
 
-    _replace_commit(store, commit_late)
+    _replace(store, "read_beats", lambda *_, **__: [])
+    _replace(store, "commit_admissions", commit_late)
 
 
 def main() -> None:
@@ -77,8 +81,9 @@ def main() -> None:
         application.build_dispatcher().run(threading.Event(), threading.Event())
 
 
-def _replace_commit(store: Store, commit: Commit) -> None:
-    setattr(store, "commit_admissions", commit)  # noqa: B010 - the instance is changed on purpose
+def _replace(store: Store, method: str, by: Callable[..., object]) -> None:
+    """Of this instance, on purpose."""
+    setattr(store, method, by)
 
 
 def _tell(line: str) -> None:

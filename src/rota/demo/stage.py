@@ -104,7 +104,7 @@ class Stage:
         self._url = ""
         self.set_clock(now)
         self._environment = {
-            "ROTA_DATABASE": str(self.database),
+            "ROTA_DATABASE_URL": str(self.database),
             "ROTA_CLOCK_FILE": str(self.clock_file),
             "ROTA_PARTITIONS": "4",
             "ROTA_LEASE_SECONDS": f"{LEASE.total_seconds():g}",

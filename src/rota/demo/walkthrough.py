@@ -62,7 +62,7 @@ def tell(folder: Path) -> int:
     make_shop(folder / "shop.db", first=date(2026, 1, 1), days=31)
     with Mailbox() as mailbox:
         stage = Stage(folder, smtp_port=mailbox.port, now=SAVED_AT)
-        store = open_store(Settings(database=str(stage.database)))
+        store = open_store(Settings(database_url=str(stage.database)))
         try:
             app = Rota(settings=Settings(partitions=4), store=store, clock=FileClock(stage.clock_file))
             evidence = play(Walkthrough(stage=stage, mailbox=mailbox, store=store, app=app))

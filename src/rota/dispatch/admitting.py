@@ -40,14 +40,21 @@ class PageReport:
 
 
 def admit_page(
-    store: Store, cadences: Cadences, fence: Fence, *, now: datetime, limit: int, differing: set[ZoneRules]
+    store: Store,
+    cadences: Cadences,
+    fence: Fence,
+    *,
+    after: datetime,
+    now: datetime,
+    limit: int,
+    differing: set[ZoneRules],
 ) -> PageReport:
-    """One bounded page of the partition's due schedules, oldest first.
+    """One bounded page of the partition's schedules that are due in `(after, now]`, oldest first.
 
     Schedules of the zone rules in `differing` are left alone, and those newly found are added: this process may not
     compute them (I11), and they must not keep the place of others (I12).
     """
-    rows = store.read_due(fence.partition, now=now, limit=limit, excluding=differing)
+    rows = store.read_due(fence.partition, after=after, now=now, limit=limit, excluding=differing)
     report = PageReport(read=len(rows))
     plans = Plans(store, cadences, now=now)
     refused = _commit(store, fence, [(row, plans.plan(row)) for row in rows], report, differing, now=now)

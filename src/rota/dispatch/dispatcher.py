@@ -1,32 +1,43 @@
 """The dispatcher: turns due occurrences into queued runs, and lost attempts into further ones.
 
-One step. Judge the clock. Renew the leases when it is time. Ask for the earliest due instant of every partition held.
-From those that have something due, in turn: queue the planned runs that fell due, then read one page of schedules in
-all, oldest first in each partition. Decide each schedule's admission with the pure planner, or activate its next
-version where the cursor has reached its boundary; commit under the partition's epoch, conditioned on each schedule's
-revision and cursor as they were read. Whatever was refused was changed by somebody else meanwhile, and is read again in
-the next step. A schedule that cannot be read or planned is put into status `error` alone (I12). Attempts whose lease
-ran out are settled as lost.
+One step. Judge the clock. Renew the leases when it is time. Ask for the earliest due instants of every partition held,
+and serve those in which something is due (`rounds.py`): what is ordinary by the thousand, the rest with the pure
+planner; every commit under the partition's epoch, conditioned on each schedule's revision and cursor. Whatever was
+refused was changed by somebody else meanwhile, and is read again in the next step. A schedule that cannot be read or
+planned is put into status `error` alone (I12). Attempts whose lease ran out are settled as lost.
 
 Nothing is remembered between steps but leases and checkpoints not yet written: any process may die between any two
 statements and the next one finds all it needs in the store (I5).
 """
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from rota.cadences import Cadences
 from rota.clock import Clock
 from rota.clock_guard import ClockLeap, extend_line, judge_clock
-from rota.dispatch.admitting import admit_page
 from rota.dispatch.leases import Leases
-from rota.dispatch.planned import admit_planned
 from rota.dispatch.recovery import recover_lost
+from rota.dispatch.retention import Retention
+from rota.dispatch.rounds import Rounds
 from rota.domain.errors import RotaError
-from rota.store.port import ClockReading, Fence, Store, ZoneRules
+from rota.store.port import ClockReading, Fence, Notice, Store, sets
 from rota.telemetry import get_logger
+
+BATCH = 2_000
+"""Ordinary schedules a commit, unless told otherwise: some tens of milliseconds."""
+
+QUIET = timedelta(seconds=1)
+"""With nothing due in so long there is time for old history."""
+
+PRUNE_PAUSE = timedelta(milliseconds=200)
+"""Between two batches of it."""
+
+PRUNED_BY = 0
+"""Whoever holds this partition does it: one is enough."""
 
 log = get_logger("dispatch")
 
@@ -42,10 +53,7 @@ class StepReport:
 
 
 class Dispatcher:
-    """Holds partitions and admits what falls due in them. One thread runs it.
-
-    `announce` is called when something was queued, so that a worker in the same process need not poll.
-    """
+    """Holds partitions and admits what falls due in them. One thread runs it."""
 
     def __init__(
         self,
@@ -57,19 +65,20 @@ class Dispatcher:
         lease: timedelta,
         poll: timedelta,
         page: int,
-        announce: Callable[[], None] = lambda: None,
+        batch: int = BATCH,
+        keep: timedelta | None = None,
     ) -> None:
+        """`keep` is how much history is kept; None: all."""
         self._store = store
         self._cadences = cadences
         self._clock = clock
         self._poll = poll
         self._page = min(page, store.elements_max)
-        self._announce = announce
         self._leases = Leases(store, owner=owner, ttl=lease)
         self._line: ClockReading | None = None
         self._checkpoints: dict[int, tuple[Fence, datetime]] = {}
-        self._differing: set[ZoneRules] = set()
-        self._last_served = -1
+        self._rounds = Rounds(store, cadences, page=page, batch=batch, drop=self._leases.drop)
+        self._retention = Retention(store, keep=keep, limit=self._page)
 
     def step(self, now: datetime) -> StepReport:
         """One bounded piece of work at `now`."""
@@ -84,30 +93,50 @@ class Dispatcher:
             if self._line is not None:
                 self._store.commit_clock_reading(self._line)
             self._store.prune_idempotency(now=now, limit=self._page)
+        elif self._leases.is_look_due(now):
+            self._leases.look(now)
         fences = self._leases.held(now)
         due_times = self._store.read_due_times(list(fences))
-        ready = {partition for partition, due in due_times.items() if due <= now}
-        self._checkpoints |= {partition: (fences[partition], now) for partition in fences.keys() - ready}
-        admitted, changed = self._admit(fences, self._in_turn(ready), now)
+        up_to_date = fences.keys() - {
+            partition for partition, due in due_times.items() if due.earliest <= now
+        }
+        self._checkpoints |= {partition: (fences[partition], now) for partition in up_to_date}
+        served = self._rounds.serve(fences, due_times, now=now)
         recovered = recover_lost(
             self._store, list(self._leases.held(now).values()), now=now, limit=self._page
         )
-        if admitted or recovered:
-            self._announce()
-        return StepReport(
-            admitted=admitted,
-            recovered=recovered,
-            wake_at=now if changed or recovered else _next_look(due_times.values(), now, self._poll),
-        )
+        if served.problem is not None:
+            raise served.problem
+        due = [instant for times in due_times.values() for instant in (times.schedule, times.planned)]
+        due.append(self._leases.wanted_at(now))
+        if served.is_changed or recovered:
+            return StepReport(admitted=served.admitted, recovered=recovered, wake_at=now)
+        due.append(self._prune(fences, due, now))
+        return StepReport(admitted=0, recovered=0, wake_at=_next_look(due, now, self._poll))
+
+    def _prune(
+        self, fences: Mapping[int, Fence], due: Iterable[datetime | None], now: datetime
+    ) -> datetime | None:
+        """A batch of old history, where nothing falls due meanwhile; when to go on with it."""
+        is_quiet = _next_look(due, now, QUIET) == now + QUIET
+        if not is_quiet or PRUNED_BY not in fences:
+            return None
+        pruned = self._retention.step(now)
+        return None if pruned is None or pruned.reached is None else now + PRUNE_PAUSE
 
     def run(self, stop: threading.Event, wake: threading.Event) -> None:
         """Steps until `stop` is set (set `wake` too, to end a wait); gives its partitions back at the end."""
+        with closing(self._store.subscribe(sets(wake, Notice.DUE))):
+            self._step_until(stop, wake)
+
+    def _step_until(self, stop: threading.Event, wake: threading.Event) -> None:
         while not stop.is_set():
             wake.clear()
             seconds = self._poll.total_seconds()
             try:
-                report = self.step(now := self._clock.now())
-                seconds = min(seconds, max(0.0, (report.wake_at - now).total_seconds()))
+                report = self.step(self._clock.now())
+                # What the step took is not to be waited for once more.
+                seconds = min(seconds, max(0.0, (report.wake_at - self._clock.now()).total_seconds()))
             except RotaError as error:
                 log.warning("dispatch.step_failed", problem=str(error))
             if not stop.is_set():
@@ -118,33 +147,6 @@ class Dispatcher:
         except RotaError as error:
             log.warning("lease.release_failed", problem=str(error))
 
-    def _in_turn(self, partitions: set[int]) -> list[int]:
-        """Beginning after the one that was served last, so that no backlog delays the other partitions."""
-        return sorted(partitions, key=lambda partition: (partition <= self._last_served, partition))
-
-    def _admit(self, fences: dict[int, Fence], ready: list[int], now: datetime) -> tuple[int, bool]:
-        """Pages of the partitions that are ready, until as many schedules were read as one page holds.
-
-        Answers with the number of runs created, and whether there may be more to do at once.
-        """
-        admitted, changed, left = 0, False, self._page
-        for place, partition in enumerate(ready):
-            fence = fences[partition]
-            # Before anything can raise: the next step then begins with the others.
-            self._last_served = partition
-            planned = admit_planned(self._store, self._cadences, fence, now=now, limit=left)
-            page = admit_page(
-                self._store, self._cadences, fence, now=now, limit=left, differing=self._differing
-            )
-            admitted += planned.queued + page.admitted
-            changed = changed or planned.is_changed or page.is_changed
-            left -= page.read
-            if page.is_fenced:
-                self._leases.drop(partition)
-            if left <= 0:
-                return admitted, changed or place + 1 < len(ready)
-        return admitted, changed
-
     def _judge_clock(self, now: datetime) -> ClockLeap | None:
         reading = ClockReading(
             wall=now, boot_seconds=self._clock.boot_seconds(), boot_id=self._clock.boot_id()
@@ -152,13 +154,13 @@ class Dispatcher:
         leap = judge_clock(self._line, reading) if self._line is not None else None
         if self._line is None or leap is not None:
             # The stored line judges the first reading of a process, and tells of an operator's confirmation.
-            self._line = self._store.get_clock_reading()
+            self._line = self._store.get_clock_reading(reading.boot_id)
             leap = judge_clock(self._line, reading)
         if leap is None:
             self._line = extend_line(self._line, reading)
         return leap
 
 
-def _next_look(due_times: Iterable[datetime], now: datetime, poll: timedelta) -> datetime:
+def _next_look(due: Iterable[datetime | None], now: datetime, poll: timedelta) -> datetime:
     """The next due instant, or the next poll. What is due already and was not changed waits for the poll too."""
-    return min([now + poll, *(due for due in due_times if due > now)])
+    return min([now + poll, *(instant for instant in due if instant is not None and instant > now)])

@@ -30,6 +30,19 @@ OverduePolicy = CatchUpAll | LatestOnly | Expire
 Verdict = Literal["run", "expired", "superseded"]
 
 
+def longest_lateness(policy: OverduePolicy) -> timedelta | None:
+    """How late an occurrence still runs where no newer one is due; None: however late."""
+    match policy:
+        case CatchUpAll(max_age=max_age):
+            return max_age
+        case LatestOnly():
+            return None
+        case Expire(deadline=deadline):
+            return deadline
+        case _:
+            assert_never(policy)
+
+
 def judge_overdue(
     policy: OverduePolicy, *, due_at: datetime, newer_due_at: datetime | None, now: datetime
 ) -> Verdict:

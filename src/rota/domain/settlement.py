@@ -7,7 +7,7 @@ from typing import assert_never
 from rota.domain.identity import RunId
 from rota.domain.job import RetryPolicy
 from rota.domain.json_text import JsonText
-from rota.domain.run import AttemptOutcome, Run, RunEvent, next_state
+from rota.domain.run import AttemptOutcome, Run, RunEvent, RunState, next_state
 
 ERROR_CHARACTERS_MAX = 4_000
 
@@ -69,21 +69,43 @@ def settle_attempt(
     )
 
 
-def settled_run(run: Run, settlement: Settlement) -> Run:
-    """The run after its current attempt was settled.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnd:
+    """What the settlement of its current attempt makes of a run. What is None stays as it was, but for the error."""
+
+    state: RunState
+    error: str | None
+    reason: str | None = None
+    available_at: datetime | None = None
+    finished_at: datetime | None = None
+
+
+def end_of_run(settlement: Settlement, *, state: RunState, cancel_requested: bool) -> RunEnd:
+    """What becomes of a run in this state, whatever else is known of it. Raises `IllegalTransition`.
 
     A request to stop that its worker had not heard of counts as if it had: an attempt that did not succeed cancels it.
     """
     event = settlement.event
-    if event in {RunEvent.RETRY_SCHEDULED, RunEvent.FAILED_FOR_GOOD} and run.cancel_requested_at is not None:
+    if cancel_requested and event in {RunEvent.RETRY_SCHEDULED, RunEvent.FAILED_FOR_GOOD}:
         event = RunEvent.CANCELLED
-    end = settlement.end
-    settled = replace(run, state=next_state(run.state, event), error=end.error)
-    if event is RunEvent.FOUND_MOOT:
-        settled = replace(settled, reason=end.error)
+    state, error = next_state(state, event), settlement.end.error
     if event is RunEvent.RETRY_SCHEDULED:
-        return replace(settled, available_at=settlement.retry_at)
-    return replace(settled, finished_at=settlement.settled_at)
+        return RunEnd(state=state, error=error, available_at=settlement.retry_at)
+    reason = error if event is RunEvent.FOUND_MOOT else None
+    return RunEnd(state=state, error=error, reason=reason, finished_at=settlement.settled_at)
+
+
+def settled_run(run: Run, settlement: Settlement) -> Run:
+    """The run after its current attempt was settled. Raises `IllegalTransition`."""
+    end = end_of_run(settlement, state=run.state, cancel_requested=run.cancel_requested_at is not None)
+    return replace(
+        run,
+        state=end.state,
+        error=end.error,
+        reason=run.reason if end.reason is None else end.reason,
+        available_at=end.available_at or run.available_at,
+        finished_at=end.finished_at or run.finished_at,
+    )
 
 
 def _event_of(end: AttemptEnd, *, attempts_left: bool, cancel_requested: bool) -> RunEvent:

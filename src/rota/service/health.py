@@ -48,7 +48,9 @@ def check_readiness(context: Context) -> Readiness:
             store_problem = str(error)
         else:
             partitions = _partitions(states, warnings, now=now)
-            overdue = _overdue(min(due_times.values(), default=None), warnings, now=now)
+            overdue = _overdue(
+                min((due.earliest for due in due_times.values()), default=None), warnings, now=now
+            )
             zones = _zones(context, warnings)
     is_ready = store_problem is None and clock_problem is None
     body: Wire = {
@@ -63,12 +65,16 @@ def check_readiness(context: Context) -> Readiness:
 
 
 def confirm_clock(context: Context) -> None:
-    """An operator declares the present time right: admission goes on from here. Raises what is `UNAVAILABLE`."""
-    context.store.commit_clock_reading(read_clock(context.clock))
+    """An operator declares the present time right: on every machine admission goes on from here.
+
+    Raises what is `UNAVAILABLE`.
+    """
+    context.store.commit_clock_confirmation(read_clock(context.clock))
 
 
 def _leap(context: Context) -> str | None:
-    leap = judge_clock(context.store.get_clock_reading(), read_clock(context.clock))
+    reading = read_clock(context.clock)
+    leap = judge_clock(context.store.get_clock_reading(reading.boot_id), reading)
     return None if leap is None else str(leap)
 
 

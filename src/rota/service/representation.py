@@ -8,7 +8,7 @@ from rota.domain.audit import AuditEvent
 from rota.domain.cadence import Occurrence, SkippedLocal, explain
 from rota.domain.definition import definition_to_wire, overdue_to_wire
 from rota.domain.identity import replayed_run_id
-from rota.domain.instants import format_instant, format_local
+from rota.domain.instants import EPOCH, format_instant, format_local
 from rota.domain.job import Job
 from rota.domain.job_form import job_to_wire
 from rota.domain.json_text import load_json
@@ -48,6 +48,7 @@ def schedule_to_wire(record: ScheduleRecord, job: Job, *, next_due: datetime | N
         "pending": None if record.pending is None else version_to_wire(record.pending, job),
         "created_at": format_instant(schedule.created_at),
         "updated_at": format_instant(schedule.updated_at),
+        "history_from": None if schedule.history_from == EPOCH else format_instant(schedule.history_from),
         "tzdata": version.tzdata,
     }
 
@@ -74,6 +75,7 @@ MEMBER_ORDER: Mapping[str, tuple[str, ...]] = {
             "pending",
             "created_at",
             "updated_at",
+            "history_from",
             "tzdata",
         ),
     ),

@@ -139,13 +139,14 @@ class World:
             if state.owner is not None:
                 fence = Fence(partition=state.partition, epoch=state.epoch)
                 self.store.commit_releases(state.owner, [fence], now=self.now)
+                self.store.commit_absence(state.owner)
 
     def _next_instant(self, end: datetime) -> datetime | None:
         """When something falls due next, after now and by `end`: an occurrence, a retry, or the loss of an attempt."""
         partitions = range(self.app.context.partition_count)
         due_times = self.store.read_due_times(partitions)
-        instants = list(due_times.values())
-        waiting = [partition for partition, instant in due_times.items() if instant <= self.now]
+        instants = [due.earliest for due in due_times.values()]
+        waiting = [partition for partition, due in due_times.items() if due.earliest <= self.now]
         instants += self._due_behind(waiting, end=end)
         lost = self.store.read_lost(partitions, now=end, limit=1)
         instants += [attempt.attempt.lease_expires_at for attempt in lost]

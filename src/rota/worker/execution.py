@@ -10,8 +10,9 @@ import asyncio
 import inspect
 import threading
 import traceback
+from collections import deque
 from collections.abc import Callable, Coroutine
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Protocol
 
 from rota.domain.run import AttemptOutcome
@@ -48,7 +49,7 @@ class ThreadedCalls:
     def __init__(self, size: int) -> None:
         self._size = size
         self._waiting: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
-        self._idle = threading.Semaphore(0)
+        self._idle: SimpleQueue[None] = SimpleQueue()
         self._threads: list[threading.Thread] = []
         self._loop: LoopThread | None = None
 
@@ -58,7 +59,7 @@ class ThreadedCalls:
                 self._loop = LoopThread()
             return self._loop.start(lambda: await_handler(entry, context, signals), done)
         self._waiting.put(lambda: done(call_handler(entry, context, signals)))
-        if not self._idle.acquire(blocking=False) and len(self._threads) < self._size:
+        if not self._take_idle() and len(self._threads) < self._size:
             thread = threading.Thread(
                 target=self._work, name=f"rota-handler-{len(self._threads)}", daemon=True
             )
@@ -74,19 +75,29 @@ class ThreadedCalls:
         if loop is not None:
             loop.close()
 
+    def _take_idle(self) -> bool:
+        """Whether a thread waits for a call; it is then counted as having one."""
+        try:
+            self._idle.get_nowait()
+        except Empty:
+            return False
+        return True
+
     def _work(self) -> None:
         while (call := self._waiting.get()) is not None:
             call()
             # The call holds its handler's context, which is not to live until the next one comes.
             del call
-            self._idle.release()
+            self._idle.put(None)
 
 
 class LoopThread:
-    """An event loop in a daemon thread."""
+    """An event loop in a daemon thread. One thread starts calls; the loop is woken once for all that wait to begin."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
+        self._waiting: deque[Callable[[], None]] = deque()
+        self._is_woken = False
         self._tasks: set[asyncio.Task[AttemptEnd]] = set()
         self._thread = threading.Thread(target=self._run, name="rota-handler-loop", daemon=True)
         self._thread.start()
@@ -112,7 +123,11 @@ class LoopThread:
         def stop() -> None:
             self._loop.call_soon_threadsafe(cancel)
 
-        self._loop.call_soon_threadsafe(begin)
+        # First the call, then the question: the loop takes the answer back before it looks for calls.
+        self._waiting.append(begin)
+        if not self._is_woken:
+            self._is_woken = True
+            self._loop.call_soon_threadsafe(self._begin_waiting)
         return stop
 
     def close(self) -> None:
@@ -120,6 +135,11 @@ class LoopThread:
         self._thread.join(timeout=2 * LOOP_ENDS_WITHIN_SECONDS)
         if self._thread.is_alive():
             log.warning("handler.blocks_loop")
+
+    def _begin_waiting(self) -> None:
+        self._is_woken = False
+        while self._waiting:
+            self._waiting.popleft()()
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)

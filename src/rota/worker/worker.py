@@ -13,16 +13,28 @@ runs out and the run gets a further attempt (I5, I7).
 
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Protocol, TypeVar
 
+from structlog.typing import FilteringBoundLogger
+
 from rota.clock import Clock
 from rota.domain.errors import RotaError
 from rota.domain.run import AttemptOutcome, Progress
 from rota.domain.settlement import AttemptEnd
-from rota.store.port import Heartbeat, HeartbeatOutcome, JobStore, OpenedAttempt, WorkStore
+from rota.store.port import (
+    Heartbeat,
+    HeartbeatOutcome,
+    JobStore,
+    Notice,
+    NoticeStore,
+    OpenedAttempt,
+    WorkStore,
+    sets,
+)
 from rota.telemetry import get_logger
 from rota.worker.attempts import Attempts, EndedAttempt
 from rota.worker.claiming import Claim, Claims
@@ -36,7 +48,7 @@ log = get_logger("worker")
 T = TypeVar("T")
 
 
-class WorkerStore(JobStore, WorkStore, Protocol):
+class WorkerStore(JobStore, WorkStore, NoticeStore, Protocol):
     """What a worker needs of a store."""
 
 
@@ -76,6 +88,7 @@ class Worker:
         self._poll = poll
         self._drain_time = drain
         self._calls: Calls = InlineCalls() if inline else ThreadedCalls(concurrency)
+        self._is_inline = inline
         self._claims = Claims(store, worker=name)
         self._attempts = Attempts(concurrency)
         self._registered: set[str] = set()
@@ -89,7 +102,8 @@ class Worker:
         self._register_jobs(now)
         settled = self._finish(moment)
         claim = Claim() if self._is_stopping else self._claim(moment)
-        if claim.opened:
+        if claim.opened and self._is_inline:
+            # In threads handlers go on, and the next step settles together what has ended till then.
             settled += self._finish(moment)
         return WorkReport(
             opened=len(claim.opened),
@@ -104,11 +118,12 @@ class Worker:
         """
         self.wake = wake
         log.info("worker.start", worker=self.name, jobs=[job.name for job in self._registry.jobs()])
-        while not stop.is_set():
-            wake.clear()
-            seconds = self._try_step()
-            if not stop.is_set():
-                self._clock.wait(wake, seconds)
+        with closing(self._store.subscribe(sets(wake, Notice.QUEUED))):
+            while not stop.is_set():
+                wake.clear()
+                seconds = self._try_step()
+                if not stop.is_set():
+                    self._clock.wait(wake, seconds)
         self._drain(wake)
         log.info("worker.stop", worker=self.name)
 
@@ -196,9 +211,10 @@ class Worker:
         settled = 0
         for ended in self._batches(self._attempts.ended()):
             answers = self._store.commit_settlements([attempt.settlement() for attempt in ended])
+            logger = log.bind()
             for attempt, was_current in zip(ended, answers, strict=True):
                 self._attempts.forget(attempt.attempt)
-                _log_end(attempt, was_current=was_current)
+                _log_end(logger, attempt, was_current=was_current)
                 settled += was_current
         return settled
 
@@ -231,7 +247,11 @@ class Worker:
         if not jobs or slots <= 0:
             return Claim()
         claim = self._claims.take(jobs, now=moment.wall, limit=slots)
+        logger = log.bind()  # Once for all: a logger that is not bound is made anew at each call.
         for opened in claim.opened:
+            logger.debug(
+                "attempt.open", run_id=opened.run.run_id, attempt=opened.run.attempt, job=opened.run.job
+            )
             self._start(opened, moment)
         return claim
 
@@ -254,7 +274,6 @@ class Worker:
             return
         entry = self._registry.get(opened.run.job)
         assert entry is not None  # noqa: S101 - only jobs of the registry are asked for
-        log.debug("attempt.open", run_id=key[0], attempt=key[1], job=opened.run.job)
         self._attempts.put_running(attempt)
         attempt.stop = self._calls.start(entry, attempt.context, signals, partial(self._done, key))
 
@@ -264,7 +283,9 @@ class Worker:
         self._notify()
 
     def _notify(self) -> None:
-        self.wake.set()
+        # Whoever finds it set has put down already what it is set for.
+        if not self.wake.is_set():
+            self.wake.set()
 
     def _batches(self, elements: Sequence[T]) -> Iterator[Sequence[T]]:
         size = self._store.elements_max
@@ -282,12 +303,14 @@ def _heartbeat(attempt: OpenAttempt, progress: Progress | None, moment: Moment) 
     )
 
 
-def _log_end(ended: EndedAttempt, *, was_current: bool) -> None:
+def _log_end(logger: FilteringBoundLogger, ended: EndedAttempt, *, was_current: bool) -> None:
     run = ended.attempt.opened.run
     if not was_current:
-        log.warning("attempt.stale", run_id=run.run_id, attempt=run.attempt, outcome=ended.end.outcome.value)
+        logger.warning(
+            "attempt.stale", run_id=run.run_id, attempt=run.attempt, outcome=ended.end.outcome.value
+        )
         return
-    log.info(
+    logger.info(
         "attempt.settle",
         run_id=run.run_id,
         attempt=run.attempt,

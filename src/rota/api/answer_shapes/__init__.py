@@ -34,6 +34,13 @@ from rota.api.answer_shapes.occurrences import (
     Upcoming,
     UpcomingOccurrence,
 )
+from rota.api.answer_shapes.partitions import (
+    DueAmount,
+    Partition,
+    PartitionOverview,
+    PartitionTotals,
+    PresentDispatcher,
+)
 from rota.api.answer_shapes.runs import Attempt, Lateness, Progress, Run, RunDetail, RunPage
 from rota.api.answer_shapes.schedules import (
     Asked,
@@ -73,6 +80,7 @@ __all__ = [
     "Difference",
     "DifferingZone",
     "DryRun",
+    "DueAmount",
     "Event",
     "ExpectedZoneVersion",
     "FieldProblem",
@@ -88,8 +96,12 @@ __all__ = [
     "NotUpdated",
     "Occurrence",
     "OtherRules",
+    "Partition",
+    "PartitionOverview",
+    "PartitionTotals",
     "Partitions",
     "Planning",
+    "PresentDispatcher",
     "Preview",
     "Problem",
     "Progress",

@@ -84,6 +84,9 @@ class Schedule(Shape):
     )
     created_at: Instant
     updated_at: Instant
+    history_from: Instant | None = Field(
+        description="Since when its history is whole; null: from its beginning on."
+    )
     tzdata: str
 
 

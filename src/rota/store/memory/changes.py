@@ -5,7 +5,7 @@ from dataclasses import replace
 from rota.domain.identity import ScheduleId
 from rota.domain.schedule import Schedule, Suspension
 from rota.store.memory.writes import Writes, are_pruned, later
-from rota.store.port import ChangeOutcome, Fence, ScheduleChange
+from rota.store.port import ChangeOutcome, Fence, Notice, ScheduleChange, makes_due_soon
 
 
 class MemoryChanges(Writes):
@@ -33,6 +33,8 @@ class MemoryChanges(Writes):
             if change.event is not None:
                 self._write_audit(change.event)
             self._write_idempotency(change.idempotency)
+            if makes_due_soon(change):
+                self._lock.note(Notice.DUE)
             return ChangeOutcome.CHANGED
 
     def _write_versions(self, change: ScheduleChange) -> None:

@@ -1,5 +1,6 @@
 """What is due in the partitions of a memory store."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -10,24 +11,55 @@ from rota.domain.planned import PARKED_PER_ADMISSION_MAX
 from rota.domain.run import Run, RunState
 from rota.domain.schedule import CadenceRow, Schedule, ScheduleStatus
 from rota.store.memory.records import Records, rules_of, unreadable
-from rota.store.port import ATTEMPT_LEASE_MAX, LostAttempt, Unreadable, ZoneRules, lease_has_ended
+from rota.store.port import (
+    ATTEMPT_LEASE_MAX,
+    DueCount,
+    DueTimes,
+    LostAttempt,
+    Unreadable,
+    ZoneRules,
+    lease_has_ended,
+)
 
 
 class MemoryDue(Records):
-    def read_due_times(self, partitions: Sequence[int]) -> dict[int, datetime]:
+    def read_due_times(self, partitions: Sequence[int]) -> dict[int, DueTimes]:
         with self._lock:
-            due = [(schedule.partition, due_at) for due_at, schedule in self._owing()]
-            due += [
+            schedules = [(schedule.partition, due_at) for due_at, schedule in self._owing()]
+            planned = [
                 (run.partition, run.due_at) for run in self._runs.values() if run.state is RunState.PLANNED
             ]
-            earliest: dict[int, datetime] = {}
-            for partition, due_at in due:
-                if partition in partitions:
-                    earliest[partition] = min(due_at, earliest.get(partition, due_at))
-            return earliest
+        of_schedules, of_planned = _earliest(schedules), _earliest(planned)
+        return {
+            partition: DueTimes(schedule=of_schedules.get(partition), planned=of_planned.get(partition))
+            for partition in sorted(of_schedules.keys() | of_planned.keys())
+            if partition in partitions
+        }
+
+    def count_due(self, partitions: Sequence[int], *, now: datetime, limit: int) -> dict[int, DueCount]:
+        with self._lock:
+            schedules = Counter(schedule.partition for due_at, schedule in self._owing() if due_at <= now)
+            planned = Counter(
+                run.partition
+                for run in self._runs.values()
+                if run.state is RunState.PLANNED and run.due_at <= now
+            )
+        return {
+            partition: DueCount(
+                schedules=min(schedules[partition], limit), planned=min(planned[partition], limit)
+            )
+            for partition in sorted(schedules.keys() | planned.keys())
+            if partition in partitions
+        }
 
     def read_due(
-        self, partition: int, *, now: datetime, limit: int, excluding: Collection[ZoneRules] = ()
+        self,
+        partition: int,
+        *,
+        now: datetime,
+        limit: int,
+        after: datetime | None = None,
+        excluding: Collection[ZoneRules] = (),
     ) -> list[DueSchedule | Unreadable]:
         with self._lock:
             due = [
@@ -35,6 +67,7 @@ class MemoryDue(Records):
                 for due_at, schedule in self._owing()
                 if schedule.partition == partition
                 and due_at <= now
+                and (after is None or due_at > after)
                 and not self._is_computed_with(schedule, excluding)
             ]
             due.sort(key=lambda entry: (entry[0], entry[1].schedule_id))
@@ -106,3 +139,10 @@ class MemoryDue(Records):
         ]
         parked.sort(key=lambda run: (run.due_at, run.run_id))
         return tuple(parked[:PARKED_PER_ADMISSION_MAX])
+
+
+def _earliest(due: Iterable[tuple[int, datetime]]) -> dict[int, datetime]:
+    earliest: dict[int, datetime] = {}
+    for partition, due_at in due:
+        earliest[partition] = min(due_at, earliest.get(partition, due_at))
+    return earliest

@@ -1,4 +1,4 @@
-"""Partitions of a memory store and who holds them."""
+"""Partitions of a memory store, who holds them, and who is there to."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -64,6 +64,28 @@ class MemoryLeases(Tables):
                     state = self._partitions[fence.partition]
                     if state.checkpoint is None or state.checkpoint < instant:
                         self._partitions[fence.partition] = replace(state, checkpoint=instant)
+
+    def commit_presence(self, owner: str, *, now: datetime, ttl: timedelta) -> list[str]:
+        with self._lock:
+            self._presence[owner] = now + ttl
+            for ended in self._presence.keys() - set(self._present(now)):
+                del self._presence[ended]
+            return self._present(now)
+
+    def commit_absence(self, owner: str) -> None:
+        with self._lock:
+            self._presence.pop(owner, None)
+
+    def list_present(self, *, now: datetime) -> list[str]:
+        with self._lock:
+            return self._present(now)
+
+    def _present(self, now: datetime) -> list[str]:
+        return sorted(
+            owner
+            for owner, expires_at in self._presence.items()
+            if not lease_has_ended(expires_at, now=now, longest=LEASE_MAX)
+        )
 
     def _owns(self, owner: str, fence: Fence) -> bool:
         return self._holds(fence, fence.partition) and self._partitions[fence.partition].owner == owner

@@ -7,7 +7,15 @@ from rota.domain.audit import AuditEvent
 from rota.domain.identity import ScheduleId
 from rota.domain.schedule import Schedule, Version
 from rota.store.memory.records import Records
-from rota.store.port import Creation, IdempotencyRecord, NewSchedule, ScheduleFilter, ScheduleRecord
+from rota.store.port import (
+    Creation,
+    IdempotencyRecord,
+    NewSchedule,
+    Notice,
+    ScheduleFilter,
+    ScheduleRecord,
+    is_soon,
+)
 
 
 class MemorySchedules(Records):
@@ -22,6 +30,8 @@ class MemorySchedules(Records):
             self._schedules[new.schedule.schedule_id] = new.schedule
             self._write_version(new.first)
             self._write_audit(new.event)
+            if is_soon(new.schedule.cursor.due_at, now=now):
+                self._lock.note(Notice.DUE)
             return Creation.CREATED
 
     def commit_idempotency(self, record: IdempotencyRecord, *, now: datetime) -> bool:

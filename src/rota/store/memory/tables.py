@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from threading import Lock
 
 from rota.domain.admission import Skip
 from rota.domain.audit import AuditEvent
@@ -12,24 +11,26 @@ from rota.domain.json_text import JsonText, load_json
 from rota.domain.key_uses import holds_its_key
 from rota.domain.run import Attempt, Run, RunState
 from rota.domain.schedule import CadenceRow, Schedule, Suspension, Version, ZoneRulesRow
+from rota.store.memory.notices import Notices
 from rota.store.port import (
     ClockReading,
     Delivery,
     Fence,
     IdempotencyRecord,
     NewVersion,
+    Notice,
     PartitionState,
     TooManyElements,
     ZoneRules,
 )
 
 
-class Tables:
+class Tables(Notices):
     """Every row; a part's public method holds the lock from its first read to its last write."""
 
     def __init__(self, elements_max: int = 500) -> None:
         self.elements_max = elements_max
-        self._lock = Lock()
+        super().__init__()
         self._schedules: dict[ScheduleId, Schedule] = {}
         self._versions: dict[tuple[ScheduleId, int], Version] = {}
         self._cadences: dict[str, CadenceRow] = {}
@@ -44,8 +45,9 @@ class Tables:
         self._outbox: dict[RunId, Delivery] = {}
         self._jobs: dict[str, Job] = {}
         self._partitions: dict[int, PartitionState] = {}
+        self._presence: dict[str, datetime] = {}
         self._idempotency: dict[str, IdempotencyRecord] = {}
-        self._clock_reading: ClockReading | None = None
+        self._clock_readings: dict[str, ClockReading] = {}
 
     def _check_count(self, elements: Sequence[object]) -> None:
         if len(elements) > self.elements_max:
@@ -77,6 +79,7 @@ class Tables:
         self._outbox.pop(run.run_id, None)
         if run.state is RunState.QUEUED:
             self._outbox[run.run_id] = intent_of(run)
+            self._lock.note(Notice.QUEUED)
         self._runs[run.run_id] = run
 
     def _write_audit(self, event: AuditEvent) -> None:

@@ -22,13 +22,7 @@ from rota.store.port import (
 class MemoryWork(Tables):
     def read_deliveries(self, jobs: Sequence[str], *, now: datetime, limit: int) -> list[Delivery]:
         with self._lock:
-            available = [
-                delivery
-                for delivery in self._outbox.values()
-                if delivery.job in jobs and delivery.available_at <= now
-            ]
-            available.sort(key=lambda delivery: (delivery.available_at, delivery.run_id))
-            return available[:limit]
+            return self._available(jobs, now=now)[:limit]
 
     def read_next_delivery_time(self, jobs: Sequence[str]) -> datetime | None:
         with self._lock:
@@ -43,6 +37,15 @@ class MemoryWork(Tables):
         with self._lock:
             self._check_count(deliveries)
             return [self._open(worker, delivery, now=now) for delivery in deliveries]
+
+    def commit_claims(
+        self, worker: str, jobs: Sequence[str], *, now: datetime, limit: int
+    ) -> list[OpenedAttempt]:
+        with self._lock:
+            self._check_count(range(limit))
+            deliveries = self._available(jobs, now=now)[:limit]
+            answers = [self._open(worker, delivery, now=now) for delivery in deliveries]
+            return [answer for answer in answers if answer is not None]
 
     def commit_heartbeats(
         self,
@@ -60,6 +63,14 @@ class MemoryWork(Tables):
         with self._lock:
             self._check_count(settlements)
             return [self._settle(settlement, fences) for settlement in settlements]
+
+    def _available(self, jobs: Sequence[str], *, now: datetime) -> list[Delivery]:
+        available = [
+            delivery
+            for delivery in self._outbox.values()
+            if delivery.job in jobs and delivery.available_at <= now
+        ]
+        return sorted(available, key=lambda delivery: (delivery.available_at, delivery.run_id))
 
     def _open(self, worker: str, delivery: Delivery, *, now: datetime) -> OpenedAttempt | None:
         run = self._runs.get(delivery.run_id)

@@ -12,7 +12,9 @@ from typing import Protocol
 
 from rota.store.port.dispatch import (
     AdmissionOutcome,
+    BeatsOutcome,
     DispatchStore,
+    DueTimes,
     LostAttempt,
     PlannedDue,
     PlannedOutcome,
@@ -23,6 +25,7 @@ from rota.store.port.errors import (
     TooManyElements,
 )
 from rota.store.port.health import (
+    CLOCK_READINGS_MAX,
     ClockReading,
     HealthStore,
 )
@@ -30,10 +33,23 @@ from rota.store.port.key_uses import KeyUseStore, read_uses
 from rota.store.port.leases import (
     ATTEMPT_LEASE_MAX,
     LEASE_MAX,
+    DueCount,
     Fence,
     PartitionState,
+    PresenceStore,
     lease_has_ended,
 )
+from rota.store.port.notices import (
+    Audience,
+    Heard,
+    Notice,
+    NoticeStore,
+    Subscription,
+    is_soon,
+    makes_due_soon,
+    sets,
+)
+from rota.store.port.retention import PRUNED_BEHIND, PruneOutcome, RetentionStore
 from rota.store.port.runs import (
     JobStore,
     LedgerKey,
@@ -61,7 +77,17 @@ from rota.store.port.work import (
 from rota.store.port.zone_rules import UsedZoneRules, ZoneRules
 
 
-class Store(ScheduleStore, RunStore, JobStore, DispatchStore, WorkStore, HealthStore, Protocol):
+class Store(
+    ScheduleStore,
+    RunStore,
+    JobStore,
+    DispatchStore,
+    WorkStore,
+    HealthStore,
+    NoticeStore,
+    RetentionStore,
+    Protocol,
+):
     """A whole store: what `wiring` hands out; every caller names the smaller protocol it needs."""
 
     def close(self) -> None: ...
@@ -69,15 +95,22 @@ class Store(ScheduleStore, RunStore, JobStore, DispatchStore, WorkStore, HealthS
 
 __all__ = [
     "ATTEMPT_LEASE_MAX",
+    "CLOCK_READINGS_MAX",
     "LEASE_MAX",
+    "PRUNED_BEHIND",
     "AdmissionOutcome",
+    "Audience",
+    "BeatsOutcome",
     "ChangeOutcome",
     "ClockReading",
     "Creation",
     "Delivery",
     "DispatchStore",
+    "DueCount",
+    "DueTimes",
     "Fence",
     "HealthStore",
+    "Heard",
     "Heartbeat",
     "HeartbeatOutcome",
     "IdempotencyRecord",
@@ -87,10 +120,15 @@ __all__ = [
     "LostAttempt",
     "NewSchedule",
     "NewVersion",
+    "Notice",
+    "NoticeStore",
     "OpenedAttempt",
     "PartitionState",
     "PlannedDue",
     "PlannedOutcome",
+    "PresenceStore",
+    "PruneOutcome",
+    "RetentionStore",
     "RunFilter",
     "RunStore",
     "ScheduleChange",
@@ -99,11 +137,15 @@ __all__ = [
     "ScheduleStore",
     "Store",
     "StoreUnavailable",
+    "Subscription",
     "TooManyElements",
     "Unreadable",
     "UsedZoneRules",
     "WorkStore",
     "ZoneRules",
+    "is_soon",
     "lease_has_ended",
+    "makes_due_soon",
     "read_uses",
+    "sets",
 ]

@@ -7,12 +7,13 @@ from enum import StrEnum
 from typing import Protocol
 
 from rota.domain.admission import Admission, DueSchedule
+from rota.domain.beat import Beat, BeatKey
 from rota.domain.identity import ScheduleId
 from rota.domain.job import Job
 from rota.domain.run import Attempt, Run
 from rota.domain.schedule import CadenceRow, Cursor, ScheduleStatus
 from rota.store.port.key_uses import KeyUseStore
-from rota.store.port.leases import Fence, PartitionState
+from rota.store.port.leases import DueCount, Fence, PartitionState, PresenceStore
 from rota.store.port.zone_rules import ZoneRules
 
 
@@ -47,6 +48,32 @@ class AdmissionOutcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DueTimes:
+    """The earliest instants at which something of a partition is due, past or future; at least one there is."""
+
+    schedule: datetime | None = None
+    """Of its schedules."""
+    planned: datetime | None = None
+    """Of its planned runs."""
+
+    @property
+    def earliest(self) -> datetime:
+        return min(due for due in (self.schedule, self.planned) if due is not None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BeatsOutcome:
+    """What one commit of beats did."""
+
+    admitted: int = 0
+    """How many schedules, and so runs."""
+    fenced: frozenset[int] = frozenset()
+    """The partitions whose epoch was another; nothing of them was written."""
+    is_key_used: bool = False
+    """A run's id or period key exists already (the net under I2): nothing at all was written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedDue:
     """A planned run that is due and needs judgement, with its schedule."""
 
@@ -78,7 +105,7 @@ class LostAttempt:
     cancel_requested: bool
 
 
-class DispatchStore(KeyUseStore, Protocol):
+class DispatchStore(KeyUseStore, PresenceStore, Protocol):
     """Partitions, what is due in them, and the commits of their holders."""
 
     elements_max: int
@@ -102,14 +129,48 @@ class DispatchStore(KeyUseStore, Protocol):
     def commit_checkpoints(self, checkpoints: Iterable[tuple[Fence, datetime]]) -> None:
         """Under their epochs; a stale one changes nothing."""
 
-    def read_due_times(self, partitions: Sequence[int]) -> dict[int, datetime]:
-        """The earliest due instant of each partition that has one, of schedules and planned runs, past or future."""
+    def read_due_times(self, partitions: Sequence[int]) -> dict[int, DueTimes]:
+        """Of each partition in which something is or will be due."""
+
+    def count_due(self, partitions: Sequence[int], *, now: datetime, limit: int) -> dict[int, DueCount]:
+        """Of each partition in which something is due at `now`: how much, counted up to `limit`."""
+
+    def read_beats(
+        self,
+        partitions: Sequence[int],
+        *,
+        after: datetime,
+        now: datetime,
+        each: int,
+        excluding: Collection[str] = (),
+    ) -> list[BeatKey]:
+        """The distinct beats of schedules that are due in `(after, now]`, may be ordinary (`may_be_ordinary`) and have
+        none of the cadences `excluding`: of the first `each` of every partition, by (due instant, id).
+
+        By (instant, cadence, period, series).
+        """
+
+    def commit_beats(
+        self, fences: Sequence[Fence], beats: Sequence[Beat], *, after: datetime, now: datetime, each: int
+    ) -> BeatsOutcome:
+        """Admits what is ordinary (`is_ordinary`) and stands at one of `beats`: of every partition of `fences` the
+        first `each`, by (due instant, id), that are due in `(after, now]`.
+
+        Writes what `plan_admission` would write for each, in one commit under the epochs (I3, I6). The policy is the
+        version's, or else the job's; where the job's row cannot be read, its default's.
+        """
 
     def read_due(
-        self, partition: int, *, now: datetime, limit: int, excluding: Collection[ZoneRules] = ()
+        self,
+        partition: int,
+        *,
+        now: datetime,
+        limit: int,
+        after: datetime | None = None,
+        excluding: Collection[ZoneRules] = (),
     ) -> list[DueSchedule | Unreadable]:
-        """Schedules due at `now`, by (due instant, id), but none whose version has one of the `excluding` rules, nor,
-        where the cursor stands at the end of its version's window, whose latest version has.
+        """Schedules due at `now` (and later than `after`), by (due instant, id), but none whose version has one of the
+        `excluding` rules, nor, where the cursor stands at the end of its version's window, whose latest version has.
 
         Where the cursor is due before it is scheduled (or is scheduled never), up to `PARKED_PER_ADMISSION_MAX` parked
         runs come with it, by (due_at, run id): the planned and held ones of a schedule that has ended, else the held

@@ -1,12 +1,13 @@
-"""Partitions and how long they are held."""
+"""Partitions, how long they are held, and who is there to hold them."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Protocol
 
 from rota.domain.job_form import LEASE_MAX as JOB_LEASE_MAX
 
 LEASE_MAX = timedelta(minutes=10)
-"""The longest lease of a partition. The epoch makes it safe to take one that seems longer (I13)."""
+"""The longest lease of a partition, or presence. The epoch makes it safe to take one that seems longer (I13)."""
 
 ATTEMPT_LEASE_MAX = JOB_LEASE_MAX + LEASE_MAX
 """The longest lease of an attempt, and some room: its end is told by another process's clock than the one that asks."""
@@ -33,3 +34,28 @@ class PartitionState:
     expires_at: datetime | None
     checkpoint: datetime | None
     """Everything due up to here has been admitted: reported, never the lower bound of a scan."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DueCount:
+    """How much of a partition is due and not admitted: each counted up to a limit, at which there may be more."""
+
+    schedules: int = 0
+    planned: int = 0
+    """Planned runs."""
+
+
+class PresenceStore(Protocol):
+    """Which dispatchers are there: what a fair share is computed from. Nothing rests on it but how work is shared."""
+
+    def commit_presence(self, owner: str, *, now: datetime, ttl: timedelta) -> list[str]:
+        """The owner is there until `now + ttl`. The owners that are there at `now`, by name, it among them.
+
+        Those whose time has ended (`lease_has_ended`, `LEASE_MAX`) are forgotten.
+        """
+
+    def commit_absence(self, owner: str) -> None:
+        """The owner is there no more."""
+
+    def list_present(self, *, now: datetime) -> list[str]:
+        """The owners that are there at `now`, by name: a read, for those who look often."""

@@ -66,6 +66,17 @@ class WorkStore(Protocol):
         cannot be read: such a run has failed then, with the problem, so that it keeps nobody's place (I12).
         """
 
+    def commit_claims(
+        self, worker: str, jobs: Sequence[str], *, now: datetime, limit: int
+    ) -> list[OpenedAttempt]:
+        """Takes up to `limit` deliveries of these jobs available at `now`, the earliest first by (available instant,
+        run id), and opens their attempts as `commit_openings` does. At most `elements_max` of them.
+
+        Of several callers at once none waits for another, and no two open the same. What comes back may be fewer than
+        are available: what somebody else holds at the moment is passed over, and a delivery that opens nothing is
+        taken away in silence.
+        """
+
     def commit_heartbeats(
         self, heartbeats: Sequence[Heartbeat], *, now: datetime
     ) -> list[HeartbeatOutcome]: ...

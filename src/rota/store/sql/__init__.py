@@ -4,9 +4,11 @@ from datetime import timedelta
 
 from rota.store.sql.admissions import SqlAdmissions
 from rota.store.sql.audit import SqlAudit
+from rota.store.sql.beats import SqlBeats
 from rota.store.sql.changes import SqlChanges
 from rota.store.sql.databases import open_database
 from rota.store.sql.dispatch import SqlDispatch
+from rota.store.sql.due_counts import SqlDueCounts
 from rota.store.sql.engine import BUSY_TIMEOUT
 from rota.store.sql.health import SqlHealth
 from rota.store.sql.idempotency import SqlIdempotency
@@ -14,8 +16,10 @@ from rota.store.sql.jobs import SqlJobs
 from rota.store.sql.key_uses import SqlKeyUses
 from rota.store.sql.leases import SqlLeases
 from rota.store.sql.migrations import bring_up_to_date
+from rota.store.sql.openings import SqlOpenings
 from rota.store.sql.outbox import SqlOutbox
 from rota.store.sql.planned import SqlPlanned
+from rota.store.sql.retention import SqlRetention
 from rota.store.sql.runs import SqlRuns
 from rota.store.sql.schedules import SqlSchedules
 from rota.store.sql.settlements import SqlSettlements
@@ -36,12 +40,16 @@ class SqlStore(
     SqlJobs,
     SqlLeases,
     SqlDispatch,
+    SqlDueCounts,
+    SqlBeats,
     SqlAdmissions,
     SqlPlanned,
     SqlOutbox,
+    SqlOpenings,
     SqlWork,
     SqlSettlements,
     SqlHealth,
+    SqlRetention,
 ):
     """A whole store in one database, shared with other threads and processes."""
 

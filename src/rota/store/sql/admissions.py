@@ -28,7 +28,7 @@ from rota.store.sql.prepared import Prepared
 from rota.store.sql.run_changes import Stored, are_stale, read_stored, write_runs
 from rota.store.sql.schema import schedules, versions
 from rota.store.sql.skips import write_skips
-from rota.store.sql.versions import end_windows
+from rota.store.sql.versions import end_windows, follow_versions
 
 _State = tuple[int, int, int | None, int | None]
 """What an admission expects of a schedule's row: revision and cursor, as stored."""
@@ -146,6 +146,14 @@ def _is_owned(run: Run, admission: Admission, standing: _Standing) -> bool:
 
 def _write(connection: Connection, accepted: Sequence[Admission], stored: Stored, *, now: datetime) -> None:
     _ADVANCE.change_each(connection, [_advance_values(admission, now=now) for admission in accepted])
+    follow_versions(
+        connection,
+        [
+            admission.schedule_id
+            for admission in accepted
+            if admission.cursor.version != admission.expected_cursor.version
+        ],
+    )
     _write_rare(connection, accepted)
     write_runs(
         connection,

@@ -5,17 +5,29 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, bindparam, select
 
 from rota.store.port import Fence, TooManyElements
-from rota.store.sql.engine import Database
+from rota.store.sql.engine import Database, tried_again
 from rota.store.sql.schema import partitions
 
 ELEMENTS_MAX = 1_000
 """Elements a call: a transaction of some tens of milliseconds, and well below the variables a statement may have."""
 
 
+WRITING = ("commit_", "ensure_", "prune_")
+"""How the names of methods begin that write."""
+
+
 class Part:
-    """One part of a SQL store: the database, and how many elements a commit takes."""
+    """One part of a SQL store: the database, and how many elements a commit takes.
+
+    What it commits is tried again where the database gives it up for the sake of others.
+    """
 
     elements_max: int = ELEMENTS_MAX
+
+    def __init_subclass__(cls) -> None:
+        for name, method in list(vars(cls).items()):
+            if name.startswith(WRITING):
+                setattr(cls, name, tried_again(method))
 
     def __init__(self, database: Database) -> None:
         self._database = database

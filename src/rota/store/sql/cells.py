@@ -98,11 +98,11 @@ def number(cell: object) -> float:
 
 
 def instant(cell: object) -> datetime:
-    return from_millis(integer(cell))
+    return _instant(integer(cell))
 
 
 def instant_or_none(cell: object) -> datetime | None:
-    return None if cell is None else from_millis(integer(cell))
+    return None if cell is None else _instant(integer(cell))
 
 
 def offset(cell: object) -> timedelta:
@@ -124,6 +124,11 @@ def members(cell: object) -> Mapping[str, object]:
     if not isinstance(cell, dict):
         raise TypeError(f"{cell!r} is not a JSON object")
     return cell
+
+
+@lru_cache(maxsize=INSTANTS_KEPT)
+def _instant(millis_: int) -> datetime:
+    return from_millis(millis_)
 
 
 def _json_value(json_text: str) -> object:

@@ -8,7 +8,7 @@ from sqlalchemy.exc import IntegrityError
 
 from rota.domain.identity import ScheduleId
 from rota.domain.schedule import Suspension
-from rota.store.port import ChangeOutcome, Fence, ScheduleChange
+from rota.store.port import ChangeOutcome, Fence, Notice, ScheduleChange, makes_due_soon
 from rota.store.sql import cells, rows
 from rota.store.sql.audit import write_audit
 from rota.store.sql.batches import Part, holds
@@ -16,10 +16,11 @@ from rota.store.sql.columns import Instant
 from rota.store.sql.engine import is_unique_violation
 from rota.store.sql.idempotency import is_in_use, write_idempotency
 from rota.store.sql.labels import rewrite_labels
+from rota.store.sql.notices import notify
 from rota.store.sql.prepared import Prepared
 from rota.store.sql.run_changes import Stored, are_stale, read_stored, write_runs
 from rota.store.sql.schema import schedules, suspensions
-from rota.store.sql.versions import end_windows, restamp_versions, write_versions
+from rota.store.sql.versions import end_windows, follow_versions, restamp_versions, write_versions
 
 
 class SqlChanges(Part):
@@ -29,18 +30,18 @@ class SqlChanges(Part):
         except IntegrityError as error:
             if not is_unique_violation(error):
                 raise
-        # Another writer was faster with the idempotency key, or with what versions share; by now it can be seen.
+        # Another writer was faster with the idempotency key; by now it can be seen.
         return self._change(change, fence=fence)
 
     def _change(self, change: ScheduleChange, *, fence: Fence | None) -> ChangeOutcome:
         with self._database.writing() as connection:
-            # The key first: a repeated request is to be answered as it was, whatever has changed since.
+            is_held = fence is None or holds(connection, fence)
+            row = connection.execute(_READ_SCHEDULE, {"id": change.schedule_id}).mappings().first()
+            # Before what may refuse: a repeated request is to be answered as it was, whatever has changed since. And
+            # under the lock: the first request may be what was waited for.
             if is_in_use(connection, change.idempotency, now=change.at):
                 return ChangeOutcome.KEY_TAKEN
-            if fence is not None and not holds(connection, fence):
-                return ChangeOutcome.STALE
-            row = connection.execute(_READ_SCHEDULE, {"id": change.schedule_id}).mappings().first()
-            if row is None or not _is_expected(row, change, fence):
+            if not is_held or row is None or not _is_expected(row, change, fence):
                 return ChangeOutcome.STALE
             stored = read_stored(connection, change.run_changes)
             if are_stale(change.run_changes, stored):
@@ -52,11 +53,15 @@ class SqlChanges(Part):
             _write_schedule(connection, change)
             _write_suspensions(connection, change)
             _write_versions(connection, change)
+            if change.cursor is not None or change.versions or change.restamped:
+                follow_versions(connection, [change.schedule_id])
             if change.labels is not None:
                 rewrite_labels(connection, change.schedule_id, old=row["labels"], new=change.labels)
             if change.event is not None:
                 write_audit(connection, change.event)
             write_idempotency(connection, change.idempotency, now=change.at)
+            if makes_due_soon(change):
+                notify(connection, Notice.DUE)
             return ChangeOutcome.CHANGED
 
 

@@ -1,4 +1,4 @@
-"""Which database an address names."""
+"""Which database an address names. No message repeats the address of a server: it may hold a password."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -11,28 +11,46 @@ from rota.store.sql.engine import BUSY_TIMEOUT, Database
 
 POSTGRESQL_NAMES = ("postgresql", "postgres", "postgresql+psycopg")
 IN_MEMORY = {"", ":memory:"}
+EXAMPLES = "sqlite:///rota.db or postgresql://user@host/database"
 
 
 def open_database(url: str, *, busy_timeout: timedelta = BUSY_TIMEOUT) -> Database:
     """The database at `postgresql://...`, at `sqlite:///<path>`, or at a path. Raises `StoreUnavailable`."""
     if "://" not in url:
         return _open_sqlite(url, url, busy_timeout)
-    try:
-        parsed = make_url(url)
-    except ArgumentError as error:
-        raise StoreUnavailable(
-            f"{url!r} is no database address; write sqlite:///rota.db or postgresql://host/database."
-        ) from error
+    parsed = parse_address(url)
     if parsed.drivername in POSTGRESQL_NAMES:
         return _open_postgresql(parsed, busy_timeout)
     if parsed.get_backend_name() != "sqlite":
         raise StoreUnavailable(
-            f"Rota keeps its data in SQLite or PostgreSQL, not in {parsed.drivername}; give sqlite:///rota.db or "
-            "postgresql://host/database."
+            f"Rota keeps its data in SQLite or PostgreSQL, not in {parsed.drivername}; give {EXAMPLES}."
         )
     if parsed.query:
-        raise StoreUnavailable(f"{url!r} has options behind the question mark; Rota sets them itself.")
+        raise StoreUnavailable(
+            f"The database address {parsed.set(query={})} has options behind the question mark; Rota sets them "
+            "itself."
+        )
     return _open_sqlite(url, parsed.database or "", busy_timeout)
+
+
+def parse_address(url: str) -> URL:
+    """The parts of an address. Raises `StoreUnavailable` where it has none."""
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError):
+        # Without its cause, which would tell parts of the address.
+        raise StoreUnavailable(
+            f"What is given is no database address; write a path, {EXAMPLES}. In a password, write special "
+            "characters as percent and two digits."
+        ) from None
+    if parsed.host is not None and "@" in parsed.host:
+        raise StoreUnavailable("The database address has more than one @; in a password, write %40 for it.")
+    return parsed
+
+
+def is_postgresql(url: str) -> bool:
+    """Whether the address names a PostgreSQL server. Raises `StoreUnavailable` where it makes no sense."""
+    return "://" in url and parse_address(url).drivername in POSTGRESQL_NAMES
 
 
 def _open_sqlite(url: str, name: str, busy_timeout: timedelta) -> Database:

@@ -11,7 +11,7 @@ from rota.domain.errors import UnreadableRow
 from rota.domain.job import Job
 from rota.domain.run import RunState
 from rota.domain.schedule import CadenceRow
-from rota.store.port import ATTEMPT_LEASE_MAX, LostAttempt, Unreadable, ZoneRules
+from rota.store.port import ATTEMPT_LEASE_MAX, DueTimes, LostAttempt, Unreadable, ZoneRules
 from rota.store.sql import cells, rows
 from rota.store.sql.batches import Part
 from rota.store.sql.due import read_parked, to_due
@@ -37,22 +37,36 @@ DUE_TIMES_KEPT = 64
 
 
 class SqlDispatch(Part):
-    def read_due_times(self, partitions: Sequence[int]) -> dict[int, datetime]:
+    def read_due_times(self, partitions: Sequence[int]) -> dict[int, DueTimes]:
         if not partitions:
             return {}
         arguments = {f"partition_{place}": partition for place, partition in enumerate(partitions)}
         with self._database.reading() as connection:
             found = _read_due_times_of(len(partitions)).read(connection, arguments).all()
-        owed = {
-            partition: [cells.instant(due) for due in dues if due is not None] for partition, *dues in found
+        return {
+            cells.integer(partition): DueTimes(
+                schedule=cells.instant_or_none(schedule), planned=cells.instant_or_none(planned)
+            )
+            for partition, schedule, planned in found
+            if schedule is not None or planned is not None
         }
-        return {cells.integer(partition): min(dues) for partition, dues in owed.items() if dues}
 
     def read_due(
-        self, partition: int, *, now: datetime, limit: int, excluding: Collection[ZoneRules] = ()
+        self,
+        partition: int,
+        *,
+        now: datetime,
+        limit: int,
+        after: datetime | None = None,
+        excluding: Collection[ZoneRules] = (),
     ) -> list[DueSchedule | Unreadable]:
         statement = _READ_DUE_BUT if excluding else _READ_DUE
-        arguments: dict[str, object] = {"partition": partition, "now": now, "limit": limit}
+        arguments: dict[str, object] = {
+            "partition": partition,
+            "after": EARLIEST if after is None else after,
+            "now": now,
+            "limit": limit,
+        }
         if excluding:
             arguments["excluding"] = [(rules.timezone, rules.fingerprint) for rules in excluding]
         with self._database.reading() as connection:
@@ -133,7 +147,10 @@ def _read_due_times_of(count: int) -> Prepared:
 
 _READ_DUE = (
     SELECT_RECORDS.where(
-        schedules.c.partition == bindparam("partition"), schedules.c.next_due <= bindparam("now"), *_OWES
+        schedules.c.partition == bindparam("partition"),
+        schedules.c.next_due > bindparam("after"),
+        schedules.c.next_due <= bindparam("now"),
+        *_OWES,
     )
     .order_by(schedules.c.next_due, schedules.c.id)
     .limit(bindparam("limit"))

@@ -8,6 +8,7 @@ from sqlalchemy.exc import ArgumentError
 
 from rota.store.port import StoreUnavailable
 from rota.store.sql.migrations import HEAD, REVISIONS
+from rota.store.sql.migrations.state import WORKS_FROM_SETTING
 from rota.store.sql.sqlite import SqliteDatabase, sqlite_driver
 
 BUSY_TIMEOUT_SECONDS = 2.0
@@ -15,23 +16,35 @@ SYNCHRONOUS_NAMES = {0: "off", 1: "normal", 2: "full", 3: "extra"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SqliteReport:
-    journal_mode: str
-    synchronous: str | None
-    """Of a connection that writes; None where none was opened, because opening it would change the database."""
+class TablesReport:
     revision: str | None
     """Of the tables; None: there are none of Rota's."""
     newest_revision: str
     """The one that this Rota brings a database to when it opens it."""
+    works_from: str | None = None
+    """The oldest revision whose code works on these tables; None where nothing says it."""
 
     @property
     def is_up_to_date(self) -> bool:
-        return self.revision == self.newest_revision
+        """Whether this Rota uses it as it is: a newer one may have expanded it."""
+        return self.revision == self.newest_revision or (self._is_unknown and not self.is_newer)
 
     @property
     def is_newer(self) -> bool:
-        """A newer Rota has written it."""
+        """A newer Rota has written it, and this one does not work on it."""
+        works = self.works_from is not None and self.works_from <= self.newest_revision
+        return self._is_unknown and not works
+
+    @property
+    def _is_unknown(self) -> bool:
         return self.revision is not None and self.revision not in REVISIONS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SqliteReport(TablesReport):
+    journal_mode: str
+    synchronous: str | None
+    """Of a connection that writes; None where none was opened, because opening it would change the database."""
 
 
 def sqlite_in_use() -> tuple[str, str]:
@@ -46,9 +59,10 @@ def database_file(database: str) -> Path | None:
         return Path(database)
     try:
         url = make_url(database)
-    except ArgumentError:
+    except (ArgumentError, ValueError):
         return None
-    return Path(url.database) if url.get_backend_name() == "sqlite" and url.database else None
+    is_file = url.get_backend_name() == "sqlite" and url.database and not url.query
+    return Path(str(url.database)) if is_file else None
 
 
 def inspect_sqlite(path: Path) -> SqliteReport:
@@ -64,11 +78,11 @@ def inspect_sqlite(path: Path) -> SqliteReport:
             (journal_mode,) = connection.execute("PRAGMA journal_mode").fetchone()
             tables = "SELECT count(*) FROM sqlite_master WHERE name = 'alembic_version'"
             (is_migrated,) = connection.execute(tables).fetchone()
-            row = (
-                connection.execute("SELECT version_num FROM alembic_version").fetchone()
-                if is_migrated
-                else None
-            )
+            row, works_from = None, None
+            if is_migrated:
+                row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+                stored = "SELECT value FROM settings WHERE name = ?"
+                works_from = connection.execute(stored, (WORKS_FROM_SETTING,)).fetchone()
         finally:
             connection.close()
     except driver.Error as error:
@@ -78,6 +92,7 @@ def inspect_sqlite(path: Path) -> SqliteReport:
         synchronous=_synchronous_of_writers(path) if journal_mode == "wal" else None,
         revision=None if row is None else str(row[0]),
         newest_revision=HEAD,
+        works_from=None if works_from is None else str(works_from[0]),
     )
 
 

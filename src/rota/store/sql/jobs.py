@@ -7,7 +7,7 @@ from sqlalchemy import RowMapping, Select, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from rota.domain.job import Job
-from rota.store.sql import cells, texts
+from rota.store.sql import bounds, cells, texts
 from rota.store.sql.batches import Part
 from rota.store.sql.engine import is_unique_violation
 from rota.store.sql.pages import read_page, readable
@@ -16,7 +16,11 @@ from rota.store.sql.schema import jobs
 
 class SqlJobs(Part):
     def commit_job(self, job: Job, *, now: datetime) -> bool:
-        values = {"spec": texts.job_text(job), "updated_at": now}
+        values = {
+            "spec": texts.job_text(job),
+            "updated_at": now,
+            "lateness_max": bounds.lateness_of(job.overdue),
+        }
         replaced = update(jobs).where(jobs.c.name == job.name).values(values)
         try:
             with self._database.writing() as connection:

@@ -1,16 +1,28 @@
-"""Partitions and their leases in SQL: matched by owner and epoch, never by owner alone."""
+"""Partitions and their leases in SQL, matched by owner and epoch, never by owner alone; and who is there."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
-from sqlalchemy import Connection, Update, bindparam, func, insert, or_, select, update
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    Update,
+    bindparam,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.exc import IntegrityError
 
 from rota.store.port import LEASE_MAX, Fence, PartitionState
 from rota.store.sql import rows
 from rota.store.sql.batches import Part
 from rota.store.sql.engine import is_unique_violation
-from rota.store.sql.schema import partitions
+from rota.store.sql.schema import dispatchers, partitions
 
 
 class SqlLeases(Part):
@@ -38,8 +50,7 @@ class SqlLeases(Part):
 
     def commit_acquisitions(self, owner: str, *, now: datetime, ttl: timedelta, limit: int) -> list[Fence]:
         with self._database.writing() as connection:
-            arguments = {"now": now, "latest": now + LEASE_MAX, "limit": limit}
-            free = connection.execute(_READ_FREE, arguments).all()
+            free = connection.execute(_READ_FREE, {**_bounds(now), "limit": limit}).all()
             fences = [Fence(partition=partition, epoch=epoch + 1) for partition, epoch in free]
             expiry = {"owner": owner, "expires_at": now + ttl}
             _change_each(connection, _TAKE, [_key_values(fence) | expiry for fence in fences])
@@ -67,9 +78,36 @@ class SqlLeases(Part):
             _change_each(connection, _SET_OWNER, [_key_values(fence) | free for fence in owned])
 
     def commit_checkpoints(self, checkpoints: Iterable[tuple[Fence, datetime]]) -> None:
-        values = [_key_values(fence) | {"checkpoint": instant} for fence, instant in checkpoints]
+        in_lock_order = sorted(checkpoints, key=lambda told: told[0].partition)
+        values = [_key_values(fence) | {"checkpoint": instant} for fence, instant in in_lock_order]
         with self._database.writing() as connection:
             _change_each(connection, _SET_CHECKPOINT, values)
+
+    def commit_presence(self, owner: str, *, now: datetime, ttl: timedelta) -> list[str]:
+        with self._database.writing() as connection:
+            values = {"owner": owner, "expires_at": now + ttl}
+            if not connection.execute(_PROLONG, {"key_owner": owner, "expires_at": now + ttl}).rowcount:
+                connection.execute(insert(dispatchers), values)
+            connection.execute(_FORGET_ENDED, _bounds(now))
+            return list(connection.execute(_READ_PRESENT, _bounds(now)).scalars())
+
+    def commit_absence(self, owner: str) -> None:
+        with self._database.writing() as connection:
+            connection.execute(delete(dispatchers).where(dispatchers.c.owner == owner))
+
+    def list_present(self, *, now: datetime) -> list[str]:
+        with self._database.reading() as connection:
+            return list(connection.execute(_READ_PRESENT, _bounds(now)).scalars())
+
+
+def _bounds(now: datetime) -> dict[str, object]:
+    """Between which a lease ends that goes on at `now`."""
+    return {"now": now, "latest": now + LEASE_MAX}
+
+
+def _has_ended(expires_at: Column[int]) -> ColumnElement[bool]:
+    """`lease_has_ended` in SQL's words."""
+    return or_(expires_at <= bindparam("now"), expires_at > bindparam("latest"))
 
 
 def _owned(connection: Connection, owner: str, fences: Sequence[Fence]) -> list[Fence]:
@@ -89,15 +127,14 @@ def _key_values(fence: Fence) -> dict[str, object]:
     return {"key_partition": fence.partition, "key_epoch": fence.epoch}
 
 
-# Of leases it has `lease_has_ended` in SQL's words.
+# A row that somebody holds is not waited for: its holder is at work, or is cut off by the server and then it is free.
 _READ_FREE = (
     select(partitions.c.partition, partitions.c.epoch)
     .where(
         or_(
             partitions.c.owner.is_(None),
             partitions.c.expires_at.is_(None),
-            partitions.c.expires_at <= bindparam("now"),
-            partitions.c.expires_at > bindparam("latest"),
+            _has_ended(partitions.c.expires_at),
         )
     )
     .order_by(partitions.c.partition)
@@ -134,4 +171,21 @@ _SET_CHECKPOINT = (
         or_(partitions.c.checkpoint.is_(None), partitions.c.checkpoint < bindparam("checkpoint")),
     )
     .values(checkpoint=bindparam("checkpoint"))
+)
+_PROLONG = (
+    update(dispatchers)
+    .where(dispatchers.c.owner == bindparam("key_owner"))
+    .values(expires_at=bindparam("expires_at"))
+)
+# Rows that others hold are left to them: two who forget each other would wait for each other.
+_FORGET_ENDED = delete(dispatchers).where(
+    dispatchers.c.owner.in_(
+        select(dispatchers.c.owner)
+        .where(_has_ended(dispatchers.c.expires_at))
+        .order_by(dispatchers.c.owner)
+        .with_for_update(skip_locked=True)
+    )
+)
+_READ_PRESENT = (
+    select(dispatchers.c.owner).where(~_has_ended(dispatchers.c.expires_at)).order_by(dispatchers.c.owner)
 )

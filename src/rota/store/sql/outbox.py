@@ -6,19 +6,26 @@ from functools import lru_cache
 
 from sqlalchemy import (
     Connection,
+    Integer,
     RowMapping,
+    Text,
     bindparam,
+    column,
     delete,
+    func,
     insert,
     literal_column,
     select,
+    true,
     union_all,
 )
 
 from rota.domain.run import Run, RunState
-from rota.store.port import Delivery
+from rota.store.port import Delivery, Notice
 from rota.store.sql import cells, rows
+from rota.store.sql.arrays import array_of, encode_texts
 from rota.store.sql.batches import Part
+from rota.store.sql.notices import notify
 from rota.store.sql.prepared import Prepared
 from rota.store.sql.schema import outbox
 
@@ -28,13 +35,8 @@ JOBS_AT_ONCE = 100
 
 class SqlOutbox(Part):
     def read_deliveries(self, jobs: Sequence[str], *, now: datetime, limit: int) -> list[Delivery]:
-        found: list[Delivery] = []
         with self._database.reading() as connection:
-            for names in _groups_of(jobs):
-                values = {**_job_values(names), "now": cells.millis(now), "limit": limit}
-                available = _read_deliveries_of(len(names)).read(connection, values).mappings()
-                found += [rows.to_delivery(row) for row in available]
-        return sorted(found, key=lambda delivery: (delivery.available_at, delivery.run_id))[:limit]
+            return _read_available(connection, jobs, now=now, limit=limit)
 
     def read_next_delivery_time(self, jobs: Sequence[str]) -> datetime | None:
         found: list[int] = []
@@ -45,15 +47,28 @@ class SqlOutbox(Part):
         return cells.instant(min(found)) if found else None
 
 
+def take_deliveries(
+    connection: Connection, jobs: Sequence[str], *, now: datetime, limit: int
+) -> list[Delivery]:
+    """The earliest deliveries that nobody else is taking, which nobody else takes before this transaction ends."""
+    if connection.dialect.name != "postgresql":
+        return _read_available(connection, jobs, now=now, limit=limit)  # It has one writer.
+    _walk_in_order(connection)
+    wanted = {"jobs": encode_texts(list(dict.fromkeys(jobs))), "now": cells.millis(now), "limit": limit}
+    found = [rows.to_delivery(row) for row in _TAKE.read(connection, wanted).mappings()]
+    return sorted(found, key=_order_of)
+
+
 def write_intents(connection: Connection, queued: Sequence[Run]) -> None:
     """The outbox row of each run's next attempt. Raises `ValueError`: only a queued run has one."""
-    if queued:
-        _WRITE.execute(connection, [_intent_values(run) for run in queued])
+    write_intent_rows(connection, [_intent_values(run) for run in queued])
 
 
 def write_intent_rows(connection: Connection, intents: Sequence[rows.Values]) -> None:
     """Writes rows as a statement made them of runs."""
-    _WRITE.execute(connection, intents)
+    if intents:
+        _WRITE.execute(connection, intents)
+        notify(connection, Notice.QUEUED)
 
 
 def withdraw_intents(connection: Connection, queued: Sequence[Run]) -> None:
@@ -110,6 +125,32 @@ def clear_intents(connection: Connection, queued: Sequence[RowMapping]) -> None:
 def drop_intent_rows(connection: Connection, intents: Sequence[rows.Values]) -> None:
     """Takes away what there is under the keys of these rows, whatever its attempt."""
     _DROP.execute(connection, intents)
+
+
+def _read_available(
+    connection: Connection, jobs: Sequence[str], *, now: datetime, limit: int
+) -> list[Delivery]:
+    found: list[Delivery] = []
+    _walk_in_order(connection)
+    for names in _groups_of(jobs):
+        values = {**_job_values(names), "now": cells.millis(now), "limit": limit}
+        available = _read_deliveries_of(len(names)).read(connection, values).mappings()
+        found += [rows.to_delivery(row) for row in available]
+    return sorted(found, key=_order_of)[:limit]
+
+
+def _walk_in_order(connection: Connection) -> None:
+    """For this transaction: PostgreSQL reads the outbox along its key, and ends where it has as many rows as it wants.
+
+    Of a table without statistics it expects a few rows to be available. It would collect and sort them all, and they
+    may be a million.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql("SET LOCAL enable_bitmapscan = off")
+
+
+def _order_of(delivery: Delivery) -> tuple[datetime, str]:
+    return delivery.available_at, delivery.run_id
 
 
 def _intent_values(run: Run) -> rows.Values:
@@ -172,6 +213,37 @@ def _read_next_times_of(job_count: int) -> Prepared:
     )
 
 
+def _take() -> Prepared:
+    """Of each job as many as are among the earliest of all, so that no more rows are locked than are taken.
+
+    Whoever comes second passes over the rows that the first has locked, and takes those behind them.
+    """
+    limit = bindparam("limit", required=True, type_=Integer)
+    in_order = (outbox.c.available_at, outbox.c.run_id)
+    wanted = func.unnest(array_of("jobs", Text())).table_valued(column("job", Text)).render_derived("wanted")
+    available = select(outbox).where(outbox.c.available_at <= bindparam("now"))
+    first = (
+        available.where(outbox.c.job == wanted.c.job).order_by(*in_order).limit(limit).lateral("first_of_job")
+    )
+    earliest = (
+        select(first.c.job)
+        .select_from(wanted.join(first, true()))
+        .order_by(first.c.available_at, first.c.run_id)
+        .limit(limit)
+        .subquery("earliest")
+    )
+    share = select(earliest.c.job, func.count().label("size")).group_by(earliest.c.job).subquery("share")
+    taken = (
+        available.where(outbox.c.job == share.c.job)
+        .order_by(*in_order)
+        .limit(share.c.size)
+        .with_for_update(skip_locked=True)
+        .lateral("taken")
+    )
+    return Prepared(select(taken).select_from(share.join(taken, true())))
+
+
+_TAKE = _take()
 _WRITE = Prepared(insert(outbox))
 _DROP = Prepared(
     delete(outbox).where(

@@ -4,14 +4,19 @@ Writers run READ COMMITTED: what a decision rests on is read under row locks, in
 is second waits and then sees what the first has left. Readers run REPEATABLE READ and READ ONLY.
 
 A process that is frozen in the middle of a transaction would keep its locks, and with them its partitions, for as long
-as its connection lives: the server ends such a transaction after `IDLE_IN_TRANSACTION`, which is well below a lease.
+as its connection lives: the server ends such a transaction after `IDLE_IN_TRANSACTION`, which is below the shortest
+lease that can be set. So whoever takes over waits for the end of the lease, and for nothing else.
 """
 
 from datetime import timedelta
 
+from psycopg import ProgrammingError
+from psycopg.conninfo import make_conninfo
 from sqlalchemy import URL, create_engine
 
+from rota.store.port import StoreUnavailable
 from rota.store.sql.engine import BUSY_TIMEOUT, Database
+from rota.store.sql.listener import Listener
 
 CONNECTIONS_MAX = 16
 CONNECT_TIMEOUT_SECONDS = 5
@@ -23,6 +28,8 @@ class PostgresDatabase(Database):
     """One PostgreSQL database. Nothing is connected before the first use."""
 
     def __init__(self, url: URL, *, busy_timeout: timedelta = BUSY_TIMEOUT) -> None:
+        """Raises `StoreUnavailable` where the address has an option that the driver does not know."""
+        _check_options(url)
         engine = create_engine(
             url.set(drivername="postgresql+psycopg"),
             paramstyle="format",
@@ -34,25 +41,45 @@ class PostgresDatabase(Database):
             connect_args={
                 "application_name": "rota",
                 "connect_timeout": CONNECT_TIMEOUT_SECONDS,
-                "options": _options(busy_timeout),
+                "options": _options(url, busy_timeout),
             },
         )
         super().__init__(
-            name=url.render_as_string(hide_password=True),
+            name=name_of(url),
             readers=engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True),
             writers=engine,
+            audience=Listener(engine),
         )
 
 
-def _options(busy_timeout: timedelta) -> str:
-    """Settings of the session. `jit`: compiling a statement of a few milliseconds takes a hundred."""
+def name_of(url: URL) -> str:
+    """The address as messages call it: without its password, and without the options among which one may stand."""
+    hosts = {key: value for key, value in url.query.items() if key == "host"}
+    return url.set(query=hosts).render_as_string(hide_password=True).replace("%2F", "/")
+
+
+def _check_options(url: URL) -> None:
+    try:
+        make_conninfo(**dict.fromkeys(url.query, ""))
+    except ProgrammingError as error:
+        raise StoreUnavailable(f"The database address {name_of(url)} has an {error}.") from None
+
+
+def _options(url: URL, busy_timeout: timedelta) -> str:
+    """Settings of the session: the address's, then ours. `jit`: compiling a short statement takes a hundred times as
+    long as it."""
     settings = {
         "idle_in_transaction_session_timeout": _millis(IDLE_IN_TRANSACTION),
         "lock_timeout": _millis(busy_timeout),
         "statement_timeout": _millis(STATEMENT_TIMEOUT),
         "jit": "off",
+        # A prepared statement keeps the plan that was made while a table was small or empty; every statement of ours
+        # has an index, and a scan of the table in its place costs each step the more the more runs there are.
+        "enable_seqscan": "off",
     }
-    return " ".join(f"-c {name}={value}" for name, value in settings.items())
+    given = url.query.get("options", ())
+    own = [f"-c {name}={value}" for name, value in settings.items()]
+    return " ".join([*((given,) if isinstance(given, str) else given), *own])
 
 
 def _millis(duration: timedelta) -> int:

@@ -4,7 +4,6 @@ Reading a row raises whatever is wrong with it; callers say whose row it was by 
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Literal, cast, get_args
 
 from sqlalchemy import RowMapping
@@ -26,7 +25,7 @@ from rota.domain.schedule import (
     ZoneRulesRow,
 )
 from rota.store.port import Delivery, IdempotencyRecord, PartitionState
-from rota.store.sql import cells, texts
+from rota.store.sql import bounds, cells, texts
 
 Values = Mapping[str, object]
 
@@ -111,6 +110,7 @@ def version_values(version: Version) -> Values:
         "series": version.series,
         "counts_from": cells.millis_or_none(version.counts_from),
         "named_before": version.named_before,
+        **bounds.bound_values(version),
     }
 
 
@@ -119,9 +119,8 @@ def to_version(row: RowMapping) -> Version:
     return Version(
         schedule_id=ScheduleId(cells.text(row["version_schedule_id"])),
         number=cells.integer(row["version_number"]),
-        definition=replace(
-            texts.read_definition(cells.text(row["version_definition"])),
-            params=cells.json_object(row["version_params"]),
+        definition=texts.definition_with(
+            cells.text(row["version_definition"]), cells.json_object(row["version_params"])
         ),
         cadence_id=cells.text(row["version_cadence_id"]),
         fold=cast("Fold", cells.choice(row["version_fold"], FOLDS)),

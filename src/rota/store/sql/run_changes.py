@@ -7,7 +7,7 @@ from sqlalchemy import Connection, RowMapping, bindparam, insert, select, update
 from rota.domain.run import Run, RunChange, RunState
 from rota.store.sql import rows
 from rota.store.sql.outbox import clear_intents, write_intents
-from rota.store.sql.prepared import Prepared
+from rota.store.sql.prepared import Lookup, Prepared
 from rota.store.sql.schema import runs
 
 Stored = Mapping[str, RowMapping]
@@ -21,8 +21,8 @@ def read_stored(connection: Connection, changes: Sequence[RunChange]) -> Stored:
     """The runs that are to change, held against others until the commit."""
     if not changes:
         return {}
-    ids = {"ids": list({change.run.run_id for change in changes})}
-    return {row["run_id"]: row for row in connection.execute(_READ_STORED, ids).mappings()}
+    ids = list({change.run.run_id for change in changes})
+    return {row["run_id"]: row for row in _READ_STORED.read(connection, ids).mappings()}
 
 
 def are_stale(changes: Sequence[RunChange], stored: Stored) -> bool:
@@ -55,9 +55,9 @@ def _change_values(change: RunChange) -> rows.Values:
     }
 
 
-_READ_STORED = (
+_READ_STORED = Lookup(
     select(runs.c.run_id, runs.c.state, runs.c.job, runs.c.available_at, runs.c.attempt)
-    .where(runs.c.run_id.in_(bindparam("ids", expanding=True)))
+    .where(runs.c.run_id.in_(bindparam("keys", expanding=True)))
     .order_by(runs.c.run_id)
     .with_for_update()
 )

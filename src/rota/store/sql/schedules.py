@@ -7,13 +7,15 @@ from sqlalchemy import Connection, RowMapping, Select, insert, select
 from sqlalchemy.exc import IntegrityError
 
 from rota.domain.identity import ScheduleId
-from rota.store.port import Creation, NewSchedule, ScheduleFilter, ScheduleRecord
+from rota.store.port import Creation, NewSchedule, Notice, ScheduleFilter, ScheduleRecord, is_soon
 from rota.store.sql import rows
 from rota.store.sql.audit import write_audit
 from rota.store.sql.batches import Part
+from rota.store.sql.bounds import followed_values
 from rota.store.sql.engine import is_unique_violation
 from rota.store.sql.idempotency import is_in_use, write_idempotency
 from rota.store.sql.labels import write_labels
+from rota.store.sql.notices import notify
 from rota.store.sql.pages import read_page, readable
 from rota.store.sql.prepared import Prepared
 from rota.store.sql.records import SELECT_RECORDS, read_beside, to_record
@@ -65,10 +67,13 @@ class SqlSchedules(Part):
 
 def _write_creation(connection: Connection, new: NewSchedule, *, now: datetime) -> None:
     write_idempotency(connection, new.idempotency, now=now)
-    _WRITE_SCHEDULE.execute(connection, [rows.schedule_values(new.schedule)])
+    values = {**rows.schedule_values(new.schedule), **followed_values(new.first.version)}
+    _WRITE_SCHEDULE.execute(connection, [values])
     write_versions(connection, [new.first])
     write_labels(connection, new.schedule.schedule_id, new.schedule.labels)
     write_audit(connection, new.event)
+    if is_soon(new.schedule.cursor.due_at, now=now):
+        notify(connection, Notice.DUE)
 
 
 def _page(filter_: ScheduleFilter, *, after: ScheduleId | None) -> Select[*tuple[object, ...]]:

@@ -4,15 +4,13 @@ from collections.abc import Iterable, Sequence
 
 from sqlalchemy import Connection, RowMapping, bindparam, insert, select, update
 
-from rota.domain.run import Run, RunState
-from rota.domain.settlement import Settlement, settled_run
+from rota.domain.run import RunState
+from rota.domain.settlement import RunEnd, Settlement, end_of_run
 from rota.store.port import ATTEMPT_LEASE_MAX, Fence, lease_has_ended
 from rota.store.sql import cells, rows
 from rota.store.sql.batches import Part, holds
-from rota.store.sql.outbox import write_intents
-from rota.store.sql.pages import readable
-from rota.store.sql.prepared import Prepared
-from rota.store.sql.records import to_run
+from rota.store.sql.outbox import write_intent_rows
+from rota.store.sql.prepared import Lookup, Prepared
 from rota.store.sql.schema import attempts, results, runs
 
 
@@ -20,26 +18,23 @@ class SqlSettlements(Part):
     def commit_settlements(
         self, settlements: Sequence[Settlement], *, fences: Sequence[Fence] = ()
     ) -> list[bool]:
-        """False as well where the run cannot be read (I12)."""
         self._check_count(settlements)
         if not settlements:
             return []
         with self._database.writing() as connection:
             held = {fence.partition for fence in _in_lock_order(fences) if holds(connection, fence)}
-            ids = {"ids": list({settlement.run_id for settlement in settlements})}
-            current = {row["run_id"]: row for row in connection.execute(_READ_CURRENT, ids).mappings()}
+            ids = list({settlement.run_id for settlement in settlements})
+            current = {row["run_id"]: row for row in _READ_CURRENT.read(connection, ids).mappings()}
             answers = []
-            accepted: list[tuple[Settlement, Run]] = []
+            accepted: list[tuple[Settlement, RowMapping]] = []
             for settlement in settlements:
                 row = current.get(settlement.run_id)
                 if row is None or not _applies(settlement, row) or (fences and row["partition"] not in held):
                     answers.append(False)
                     continue
-                run = next(readable([row], to_run), None)
-                if run is not None:
-                    accepted.append((settlement, settled_run(run, settlement)))
-                    del current[settlement.run_id]
-                answers.append(run is not None)
+                del current[settlement.run_id]
+                accepted.append((settlement, row))
+                answers.append(True)
             _write(connection, accepted)
             return answers
 
@@ -62,17 +57,32 @@ def _applies(settlement: Settlement, row: RowMapping) -> bool:
     )
 
 
-def _write(connection: Connection, accepted: Sequence[tuple[Settlement, Run]]) -> None:
+def _write(connection: Connection, accepted: Sequence[tuple[Settlement, RowMapping]]) -> None:
+    ends = [_end_of(settlement, row) for settlement, row in accepted]
     _CLOSE_ATTEMPT.change_each(connection, [_close_values(settlement) for settlement, _ in accepted])
-    _SETTLE_RUN.change_each(connection, [_settle_values(run) for _, run in accepted])
-    write_intents(connection, [run for _, run in accepted if run.state is RunState.QUEUED])
+    _SETTLE_RUN.change_each(
+        connection, [_settle_values(row, end) for (_, row), end in zip(accepted, ends, strict=True)]
+    )
+    write_intent_rows(
+        connection,
+        [
+            _intent_values(row, end)
+            for (_, row), end in zip(accepted, ends, strict=True)
+            if end.state is RunState.QUEUED
+        ],
+    )
     reported: list[rows.Values] = [
         {"run_id": settlement.run_id, "result": settlement.end.result}
-        for settlement, run in accepted
-        if run.state is RunState.SUCCEEDED and settlement.end.result is not None
+        for (settlement, _), end in zip(accepted, ends, strict=True)
+        if end.state is RunState.SUCCEEDED and settlement.end.result is not None
     ]
-    if reported:
-        _WRITE_RESULT.execute(connection, reported)
+    _WRITE_RESULT.execute(connection, reported)
+
+
+def _end_of(settlement: Settlement, row: RowMapping) -> RunEnd:
+    return end_of_run(
+        settlement, state=RunState.RUNNING, cancel_requested=row["cancel_requested_at"] is not None
+    )
 
 
 def _close_values(settlement: Settlement) -> rows.Values:
@@ -85,22 +95,42 @@ def _close_values(settlement: Settlement) -> rows.Values:
     }
 
 
-def _settle_values(run: Run) -> rows.Values:
+def _settle_values(row: RowMapping, end: RunEnd) -> rows.Values:
     return {
-        "key_run_id": run.run_id,
-        "key_attempt": run.attempt,
-        "state": run.state.value,
-        "reason": run.reason,
-        "error": run.error,
-        "available_at": cells.millis_or_none(run.available_at),
-        "finished_at": cells.millis_or_none(run.finished_at),
+        "key_run_id": row["run_id"],
+        "key_attempt": row["attempt"],
+        "state": end.state.value,
+        "reason": row["reason"] if end.reason is None else end.reason,
+        "error": end.error,
+        "available_at": row["available_at"] if end.available_at is None else cells.millis(end.available_at),
+        "finished_at": cells.millis_or_none(end.finished_at),
     }
 
 
-_READ_CURRENT = (
-    select(runs, attempts.c.lease_expires_at, attempts.c.finished_at.label("attempt_finished_at"))
+def _intent_values(row: RowMapping, end: RunEnd) -> rows.Values:
+    return {
+        "job": row["job"],
+        "available_at": cells.millis_or_none(end.available_at),
+        "run_id": row["run_id"],
+        "attempt": row["attempt"] + 1,
+    }
+
+
+# Of the run only what its end depends on: what else makes no sense in it does not keep it from ending (I12).
+_READ_CURRENT = Lookup(
+    select(
+        runs.c.run_id,
+        runs.c.attempt,
+        runs.c.partition,
+        runs.c.job,
+        runs.c.reason,
+        runs.c.available_at,
+        runs.c.cancel_requested_at,
+        attempts.c.lease_expires_at,
+        attempts.c.finished_at.label("attempt_finished_at"),
+    )
     .join(attempts, (attempts.c.run_id == runs.c.run_id) & (attempts.c.number == runs.c.attempt))
-    .where(runs.c.run_id.in_(bindparam("ids", expanding=True)), runs.c.state == RunState.RUNNING.value)
+    .where(runs.c.run_id.in_(bindparam("keys", expanding=True)), runs.c.state == RunState.RUNNING.value)
     .order_by(runs.c.run_id)
     .with_for_update(of=runs)
 )

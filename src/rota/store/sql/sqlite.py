@@ -56,7 +56,7 @@ class SqliteDatabase(Database):
             writers=_sqlite_engine(
                 path,
                 begin="BEGIN IMMEDIATE",
-                pragmas=("synchronous=FULL", f"cache_size=-{CACHE_KIBIBYTES}"),
+                pragmas=("synchronous=FULL", "temp_store=MEMORY", f"cache_size=-{CACHE_KIBIBYTES}"),
                 size=1,
                 busy_timeout=busy_timeout,
             ),

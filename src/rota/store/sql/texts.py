@@ -47,6 +47,23 @@ def read_definition(text: str) -> Definition:
     )
 
 
+def definition_with(text: str, params: JsonText) -> Definition:
+    """The definition of a text that `definition_text` made, with these params: faster than to replace those it has."""
+    kept = read_definition(text)
+    return Definition(
+        timezone=kept.timezone,
+        recurrence=kept.recurrence,
+        gap=kept.gap,
+        fold=kept.fold,
+        period=kept.period,
+        overdue=kept.overdue,
+        params=params,
+        starts_at=kept.starts_at,
+        ends_at=kept.ends_at,
+        max_occurrences=kept.max_occurrences,
+    )
+
+
 @lru_cache(maxsize=KEPT)
 def check_definition(text: str) -> None:
     """Raises what is wrong with the words of a stored definition, such as an expression that never matches."""

@@ -4,16 +4,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from sqlalchemy import Connection, RowMapping, Select, Table, and_, bindparam, insert, select, update
+from sqlalchemy.exc import IntegrityError
 
 from rota.domain.identity import ScheduleId
 from rota.domain.schedule import Version
 from rota.store.port import NewVersion
 from rota.store.sql import cells, rows
 from rota.store.sql.batches import Part
+from rota.store.sql.bounds import FOLLOWED
+from rota.store.sql.engine import is_unique_violation
 from rota.store.sql.pages import read_page, readable
 from rota.store.sql.prepared import Prepared
 from rota.store.sql.records import version_columns
-from rota.store.sql.schema import cadences, versions, zone_rules
+from rota.store.sql.schema import cadences, schedules, versions, zone_rules
 
 WindowEnd = tuple[ScheduleId, int, datetime]
 """A version, by its schedule and number, and its `effective_until`."""
@@ -64,6 +67,15 @@ def end_windows(connection: Connection, ends: Iterable[WindowEnd]) -> None:
     )
 
 
+def follow_versions(connection: Connection, ids: Sequence[ScheduleId]) -> None:
+    """Repeats in these schedules what the versions of their cursors say.
+
+    To be called wherever another version owns the cursor, or the one that does is written anew. A schedule that lost
+    its version says nothing, so that it is looked at alone (I12).
+    """
+    _FOLLOW.execute(connection, [{"key_id": id_} for id_ in ids])
+
+
 def _write_shared(connection: Connection, new: Sequence[NewVersion]) -> None:
     for each in new:
         _write_missing(connection, cadences, rows.cadence_values(each.cadence))
@@ -72,8 +84,15 @@ def _write_shared(connection: Connection, new: Sequence[NewVersion]) -> None:
 
 def _write_missing(connection: Connection, table: Table, values: rows.Values) -> None:
     has_key = and_(*(column == values[column.name] for column in table.primary_key))
-    if connection.execute(select(*table.primary_key).where(has_key)).first() is None:
-        connection.execute(insert(table), dict(values))
+    if connection.execute(select(*table.primary_key).where(has_key)).first() is not None:
+        return
+    try:
+        with connection.begin_nested():
+            connection.execute(insert(table), dict(values))
+    except IntegrityError as error:
+        # Another writer was faster; what it wrote under this key is the same.
+        if not is_unique_violation(error):
+            raise
 
 
 def _key_of(schedule_id: ScheduleId, number: int) -> rows.Values:
@@ -101,6 +120,18 @@ _RESTAMP = Prepared(
     update(versions)
     .where(_IS_VERSION)
     .values({column.name: bindparam(column.name) for column in versions.c if not column.primary_key})
+)
+_FOLLOW = Prepared(
+    update(schedules)
+    .where(schedules.c.id == bindparam("key_id"))
+    .values(
+        {
+            name: select(versions.c[name])
+            .where(versions.c.schedule_id == schedules.c.id, versions.c.number == schedules.c.version)
+            .scalar_subquery()
+            for name in FOLLOWED
+        }
+    )
 )
 _END_WINDOW = Prepared(
     update(versions).where(_IS_VERSION).values(effective_until=bindparam("effective_until"))

@@ -1,18 +1,15 @@
 """The first tables: schedules and their history, runs and their deliveries, partitions, and the service itself."""
 
-from collections.abc import Iterable
-
 import sqlalchemy as sa
 from alembic import op
+
+from rota.store.sql.migrations.first_storage import set_storage
+from rota.store.sql.migrations.kinds import FRACTION, INSTANT, LONG, NAME, TRUTH, one_of, within_dates
 
 revision = "0001"
 down_revision = None
 
-NAME = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
-LONG = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
-INSTANT = LONG
-TRUTH = sa.Boolean().with_variant(sa.Integer(), "sqlite")
-FRACTION: sa.types.TypeEngine[float] = sa.Double().with_variant(sa.REAL(), "sqlite")
+WORKS_FROM = "0001"
 
 
 def upgrade() -> None:
@@ -31,18 +28,10 @@ def upgrade() -> None:
     _make_jobs()
     _make_idempotency()
     _make_partitions()
+    _make_dispatchers()
     _make_audit()
     _make_settings()
-
-
-def _one_of(table: str, column: str, names: Iterable[str]) -> sa.CheckConstraint:
-    listed = " OR ".join(f"{column} = '{name}'" for name in names)
-    return sa.CheckConstraint(listed, name=op.f(f"ck_{table}_{column}"))
-
-
-def _within_dates(table: str, column: str) -> sa.CheckConstraint:
-    dates = f"{column} BETWEEN -62135596800000 AND 253402300799999"
-    return sa.CheckConstraint(dates, name=op.f(f"ck_{table}_{column}"))
+    set_storage()
 
 
 def _make_schedules() -> None:
@@ -66,10 +55,15 @@ def _make_schedules() -> None:
         sa.Column("careful_until", INSTANT),
         sa.Column("open_runs", sa.Integer(), nullable=False, server_default=sa.text("0")),
         sa.Column("definition_digest", sa.Text(), nullable=False),
+        sa.Column("cadence_id", NAME),
+        sa.Column("period", sa.Text()),
+        sa.Column("series", sa.Integer()),
+        sa.Column("named_until", INSTANT),
+        sa.Column("lateness_max", LONG),
         sa.CheckConstraint("revision >= 1", name=op.f("ck_schedules_revision")),
-        _one_of("schedules", "status", ("active", "paused", "error", "ended")),
-        _within_dates("schedules", "next_scheduled_at"),
-        _within_dates("schedules", "next_due"),
+        one_of("schedules", "status", ("active", "paused", "error", "ended")),
+        within_dates("schedules", "next_scheduled_at"),
+        within_dates("schedules", "next_due"),
         sqlite_strict=True,
     )
     op.create_index(
@@ -146,7 +140,9 @@ def _make_versions() -> None:
         sa.Column("series", sa.Integer(), nullable=False),
         sa.Column("counts_from", INSTANT),
         sa.Column("named_before", sa.Integer(), nullable=False),
-        _one_of("versions", "boundary", ("keep_period", "now")),
+        sa.Column("named_until", INSTANT),
+        sa.Column("lateness_max", LONG),
+        one_of("versions", "boundary", ("keep_period", "now")),
         sqlite_strict=True,
     )
     op.create_index(
@@ -166,7 +162,7 @@ def _make_suspensions() -> None:
         sa.Column("until_at", INSTANT),
         sa.Column("reason", NAME, nullable=False),
         sa.Column("apply_overdue", TRUTH, nullable=False),
-        _one_of("suspensions", "reason", ("paused", "error")),
+        one_of("suspensions", "reason", ("paused", "error")),
         sqlite_with_rowid=False,
         sqlite_strict=True,
     )
@@ -200,13 +196,13 @@ def _make_runs() -> None:
         sa.Column("cancel_requested_at", INSTANT),
         sa.Column("second_pass", TRUTH, nullable=False),
         sa.Column("carried_by", sa.Integer()),
-        _one_of("runs", "origin", ("schedule", "backfill", "manual", "replay")),
-        _one_of(
+        one_of("runs", "origin", ("schedule", "backfill", "manual", "replay")),
+        one_of(
             "runs",
             "state",
             ("planned", "held", "queued", "running", "succeeded", "failed", "cancelled", "moot", "skipped"),
         ),
-        _within_dates("runs", "due_at"),
+        within_dates("runs", "due_at"),
         sqlite_strict=True,
     )
 
@@ -256,7 +252,7 @@ def _make_outbox() -> None:
         sa.Column("available_at", INSTANT, primary_key=True),
         sa.Column("run_id", NAME, primary_key=True),
         sa.Column("attempt", sa.Integer(), nullable=False),
-        _within_dates("outbox", "available_at"),
+        within_dates("outbox", "available_at"),
         sqlite_with_rowid=False,
         sqlite_strict=True,
     )
@@ -274,12 +270,12 @@ def _make_attempts() -> None:
         sa.Column("finished_at", INSTANT),
         sa.Column("outcome", NAME),
         sa.Column("error", sa.Text()),
-        _one_of(
+        one_of(
             "attempts",
             "outcome",
             ("succeeded", "failed", "timed_out", "lost", "interrupted", "cancelled", "moot"),
         ),
-        _within_dates("attempts", "lease_expires_at"),
+        within_dates("attempts", "lease_expires_at"),
         sqlite_with_rowid=False,
         sqlite_strict=True,
     )
@@ -302,13 +298,13 @@ def _make_skips() -> None:
         sa.Column("until_at", INSTANT, nullable=False),
         sa.Column("count", sa.Integer(), nullable=False),
         sa.Column("note", sa.Text()),
-        _one_of(
+        one_of(
             "skips",
             "reason",
             ("expired", "superseded", "paused", "overlap", "period_used", "on_request", "ended", "error"),
         ),
-        _within_dates("skips", "from_at"),
-        _within_dates("skips", "until_at"),
+        within_dates("skips", "from_at"),
+        within_dates("skips", "until_at"),
         sqlite_with_rowid=False,
         sqlite_strict=True,
     )
@@ -326,6 +322,7 @@ def _make_jobs() -> None:
         sa.Column("spec", sa.Text(), nullable=False),
         sa.Column("created_at", INSTANT, nullable=False),
         sa.Column("updated_at", INSTANT, nullable=False),
+        sa.Column("lateness_max", LONG, nullable=False),
         sqlite_strict=True,
     )
 
@@ -351,8 +348,18 @@ def _make_partitions() -> None:
         sa.Column("expires_at", INSTANT),
         sa.Column("checkpoint", INSTANT),
         sa.CheckConstraint("epoch BETWEEN 0 AND 9007199254740992", name=op.f("ck_partitions_epoch")),
-        _within_dates("partitions", "expires_at"),
-        _within_dates("partitions", "checkpoint"),
+        within_dates("partitions", "expires_at"),
+        within_dates("partitions", "checkpoint"),
+        sqlite_strict=True,
+    )
+
+
+def _make_dispatchers() -> None:
+    op.create_table(
+        "dispatchers",
+        sa.Column("owner", NAME, primary_key=True),
+        sa.Column("expires_at", INSTANT, nullable=False),
+        within_dates("dispatchers", "expires_at"),
         sqlite_strict=True,
     )
 

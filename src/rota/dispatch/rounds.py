@@ -1,0 +1,186 @@
+"""One round over the partitions in which something is due: what is served first, and how much of each.
+
+In this order, each of it bounded: planned runs that fell due; what is ordinary among what fell due within the last
+`SLICE`, in all partitions at once; what is ordinary of before; then, one by one through the planner, what is left of
+the slice, and a smaller page of what is left of before. So neither a backlog nor one partition, nor one schedule,
+holds up what is on time elsewhere, and a backlog still comes on in every round. Partitions take turns: the next round
+begins after the one that was served last. Of a partition that raises, the others are served all the same.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from rota.cadences import Cadences
+from rota.dispatch.admitting import admit_page
+from rota.dispatch.beats import Beats
+from rota.dispatch.planned import admit_planned
+from rota.domain.errors import RotaError
+from rota.store.port import DueTimes, Fence, Store, StoreUnavailable, ZoneRules
+
+SLICE = timedelta(minutes=1)
+"""What fell due within it is on time, or nearly; what fell due before is a backlog."""
+
+EACH_MIN = 10
+"""Ordinary schedules of a partition a commit, however many partitions share it."""
+
+BACKLOG_SHARE = 4
+"""A round reads this part of a page of the backlog: each may be a long walk, with many runs to write."""
+
+BEGINNING = datetime.min.replace(tzinfo=UTC)
+
+
+@dataclass(slots=True, kw_only=True)
+class RoundReport:
+    """What one round did."""
+
+    admitted: int = 0
+    """Runs queued."""
+    is_changed: bool = False
+    """There may be more to do at once."""
+    problem: RotaError | None = None
+    """The first that one of the partitions raised."""
+
+
+class Rounds:
+    """Serves the partitions of a dispatcher; remembers whose turn it is, and what this process cannot compute."""
+
+    def __init__(
+        self, store: Store, cadences: Cadences, *, page: int, batch: int, drop: Callable[[int], None]
+    ) -> None:
+        """`page` schedules go through the planner in a round, and `batch` are admitted by one commit of beats.
+
+        `drop` is told of partitions that turn out to be no longer the caller's.
+        """
+        self._store = store
+        self._cadences = cadences
+        self._beats = Beats(store, cadences)
+        self._page = min(page, store.elements_max)
+        self._batch = batch
+        self._drop = drop
+        self._differing: set[ZoneRules] = set()
+        self._planned, self._slice, self._backlog = _Turns(), _Turns(), _Turns()
+
+    def serve(
+        self, fences: Mapping[int, Fence], due_times: Mapping[int, DueTimes], *, now: datetime
+    ) -> RoundReport:
+        """One bounded piece of what is due at `now` in the partitions of `fences`. Raises `StoreUnavailable`."""
+        report = RoundReport()
+        self._serve_planned(
+            [fences[partition] for partition, due in due_times.items() if _is_due(due.planned, now)],
+            report,
+            now=now,
+        )
+        border = now - SLICE
+        standing = _standing(fences, due_times, until=now)
+        is_full = self._admit_beats(standing, report, after=border, now=now)
+        self._admit_beats(_standing(fences, due_times, until=border), report, after=BEGINNING, now=now)
+        if standing:
+            left = self._store.read_due_times([fence.partition for fence in standing])
+            # While commits of beats are full, most of what is left of the slice is theirs.
+            if not is_full:
+                in_slice = self._slice.order(_standing(fences, left, until=now))
+                self._serve_pages(in_slice, report, after=border, now=now, limit=self._page)
+            backlog = self._backlog.order(_standing(fences, left, until=border))
+            limit = max(1, self._page // BACKLOG_SHARE)
+            self._serve_pages(backlog, report, after=BEGINNING, now=now, limit=limit)
+        return report
+
+    def _serve_planned(self, fences: Sequence[Fence], report: RoundReport, *, now: datetime) -> None:
+        left = self._page
+        for fence in self._planned.order(fences):
+            if left <= 0:
+                report.is_changed = True
+                return
+            with _noting_problems(report):
+                planned = admit_planned(self._store, self._cadences, fence, now=now, limit=left)
+                report.admitted += planned.queued
+                report.is_changed |= planned.is_changed
+                left -= planned.queued
+
+    def _admit_beats(
+        self, fences: Sequence[Fence], report: RoundReport, *, after: datetime, now: datetime
+    ) -> bool:
+        """Whether there may be more of them."""
+        if not fences:
+            return False
+        each = max(EACH_MIN, self._batch // len(fences))
+        admitted = 0
+        with _noting_problems(report):
+            beats = self._beats.admit(fences, after=after, now=now, each=each)
+            admitted = beats.admitted
+            report.admitted += admitted
+            report.is_changed |= admitted > 0
+            for partition in beats.fenced:
+                self._drop(partition)
+            limit = min(each, self._store.elements_max)
+            for fence in beats.refused:
+                self._serve_page(fence, report, after=after, now=now, limit=limit)
+        return admitted >= each
+
+    def _serve_pages(
+        self, fences: Iterable[Fence], report: RoundReport, *, after: datetime, now: datetime, limit: int
+    ) -> None:
+        left = limit
+        for fence in fences:
+            if left <= 0:
+                report.is_changed = True
+                return
+            with _noting_problems(report):
+                left -= self._serve_page(fence, report, after=after, now=now, limit=left)
+
+    def _serve_page(
+        self, fence: Fence, report: RoundReport, *, after: datetime, now: datetime, limit: int
+    ) -> int:
+        """How many schedules it looked at."""
+        page = admit_page(
+            self._store,
+            self._cadences,
+            fence,
+            after=after,
+            now=now,
+            limit=limit,
+            differing=self._differing,
+        )
+        report.admitted += page.admitted
+        report.is_changed |= page.is_changed
+        if page.is_fenced:
+            self._drop(fence.partition)
+        return page.read
+
+
+class _Turns:
+    """Whose turn it is."""
+
+    def __init__(self) -> None:
+        self._last_served = -1
+
+    def order(self, fences: Iterable[Fence]) -> Iterator[Fence]:
+        """Beginning after the one that was taken last, whatever became of it: of one that raises, too."""
+        last = self._last_served
+        for fence in sorted(fences, key=lambda fence: (fence.partition <= last, fence.partition)):
+            self._last_served = fence.partition
+            yield fence
+
+
+@contextmanager
+def _noting_problems(report: RoundReport) -> Iterator[None]:
+    """Keeps the first problem of a partition for the end of the step, so that the others are served before."""
+    try:
+        yield
+    except StoreUnavailable:
+        raise
+    except RotaError as error:
+        report.problem = report.problem or error
+
+
+def _standing(
+    fences: Mapping[int, Fence], due_times: Mapping[int, DueTimes], *, until: datetime
+) -> list[Fence]:
+    """The partitions with schedules that are due at `until`."""
+    return [fences[partition] for partition, due in due_times.items() if _is_due(due.schedule, until)]
+
+
+def _is_due(instant: datetime | None, until: datetime) -> bool:
+    return instant is not None and instant <= until

@@ -1,0 +1,126 @@
+"""Beats on SQLite, which has one writer: what was chosen stays as it is until the commit.
+
+Beats and choice are tables of the connection, in memory. Schedules are advanced by their place in the table, among
+those chosen: joined with the choice by `UPDATE ... FROM`, SQLite would read all of them.
+"""
+
+import json
+from collections.abc import Collection, Iterable, Sequence
+
+from sqlalchemy import (
+    Column,
+    Connection,
+    Insert,
+    Integer,
+    MetaData,
+    Row,
+    Select,
+    Table,
+    Text,
+    Update,
+    bindparam,
+    column,
+    delete,
+    func,
+    insert,
+    literal_column,
+    or_,
+    select,
+    update,
+)
+from sqlalchemy.dialects import sqlite
+from sqlalchemy.schema import CreateTable
+
+from rota.store.sql import rows
+from rota.store.sql.beats.conditions import BEAT_KEY, is_due, is_in_time, may_be_ordinary
+from rota.store.sql.beats.writes import CHOSEN, GIVEN, KEY_NAMES, advanced_values, intent_values, run_values
+from rota.store.sql.prepared import Prepared
+from rota.store.sql.schema import outbox, runs, schedules
+
+_TEMPORARY = MetaData()
+_given = Table(
+    "given",
+    _TEMPORARY,
+    *(Column(name, type_, primary_key=name in KEY_NAMES) for name, type_ in GIVEN.items()),
+    prefixes=["TEMPORARY"],
+    sqlite_with_rowid=False,
+)
+_chosen = Table(
+    "chosen",
+    _TEMPORARY,
+    Column("place", Integer, primary_key=True),
+    *(Column(name, type_) for name, type_ in CHOSEN.items()),
+    prefixes=["TEMPORARY"],
+)
+
+
+def read(
+    connection: Connection, partitions: Sequence[int], excluding: Collection[str], bounds: rows.Values
+) -> Iterable[Row[*tuple[object, ...]]]:
+    values = {**bounds, "excluding": json.dumps(list(excluding))}
+    for partition in partitions:
+        yield from _READ.read(connection, {**values, "partition": partition})
+
+
+def admit(
+    connection: Connection, partitions: Sequence[int], given: Sequence[rows.Values], bounds: rows.Values
+) -> int:
+    for made in _MAKE_TABLES:
+        connection.exec_driver_sql(made)
+    _GIVE.execute(connection, given)
+    _CHOOSE.execute(connection, [{**bounds, "partition": partition} for partition in partitions])
+    _MAKE_RUNS.execute(connection, [bounds])
+    admitted = connection.execute(_MAKE_INTENTS).rowcount
+    _ADVANCE.execute(connection, [bounds])
+    for emptied in _EMPTY_TABLES:
+        connection.execute(emptied)
+    return admitted
+
+
+def _first(found: Select[*tuple[object, ...]]) -> Select[*tuple[object, ...]]:
+    """The first of a partition, by (due instant, id): a range of the index of what is due."""
+    return (
+        found.where(schedules.c.partition == bindparam("partition"), *is_due(), *may_be_ordinary())
+        .order_by(schedules.c.next_due, schedules.c.id)
+        .limit(bindparam("each", type_=Integer))
+    )
+
+
+def _choose() -> Insert:
+    columns = {
+        name: schedules.c[name] if name in schedules.c and name not in GIVEN else _given.c[name]
+        for name in CHOSEN
+    }
+    until = schedules.c.named_until
+    found = select(literal_column("schedules.rowid", Integer), *columns.values()).where(
+        # Not a join that SQLite may turn round: it is to go along the index, and ask for each one's beat.
+        *(_given.c[name] == own for name, own in zip(KEY_NAMES, BEAT_KEY, strict=True)),
+        or_(until.is_(None), until > _given.c.following),
+        is_in_time(),
+    )
+    return insert(_chosen).from_select(["place", *columns], _first(found))
+
+
+def _advance() -> Update:
+    following = select(_chosen.c.following).where(_chosen.c.place == _PLACE).scalar_subquery()
+    return update(schedules).where(_PLACE.in_(select(_chosen.c.place))).values(advanced_values(following))
+
+
+_MAKE_TABLES = [
+    str(CreateTable(table, if_not_exists=True).compile(dialect=sqlite.dialect()))
+    for table in (_given, _chosen)
+]
+_EMPTY_TABLES = [delete(table) for table in (_given, _chosen)]
+_PLACE = literal_column("schedules.rowid", Integer)
+_EXCLUDING = func.json_each(bindparam("excluding", required=True)).table_valued(column("value", Text))
+_STANDING = _first(select(*BEAT_KEY).where(schedules.c.cadence_id.not_in(select(_EXCLUDING.c.value))))
+_READ = Prepared(select(_STANDING.subquery()).distinct())
+_GIVE = Prepared(insert(_given))
+_CHOOSE = Prepared(_choose())
+_MAKE_RUNS = Prepared(
+    insert(runs).from_select(list(run_values(_chosen)), select(*run_values(_chosen).values()))
+)
+_MAKE_INTENTS = insert(outbox).from_select(
+    list(intent_values(_chosen)), select(*intent_values(_chosen).values())
+)
+_ADVANCE = Prepared(_advance())

@@ -1,0 +1,139 @@
+"""What a dispatcher serves first: the ordinary by the thousand, what is on time before what is late, and everyone."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from rota.domain.admission import Admission
+from rota.domain.errors import UnreadableRow
+from rota.domain.identity import ScheduleId
+from rota.service.context import Context
+from rota.store.port import AdmissionOutcome, BeatsOutcome, DueTimes, Fence
+from rota.testing.clock import ManualClock
+from tests.dispatch.conftest import START, NewDispatcher, run_instants, save, skips, work_off
+
+NINE = datetime(2025, 6, 10, 9, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+HOUR = timedelta(hours=1)
+WEEK = timedelta(weeks=1)
+
+
+def refuse(_fence: Fence, admissions: Sequence[Admission], *, now: datetime) -> list[AdmissionOutcome]:
+    raise AssertionError(f"{len(admissions)} went through the planner at {now}")
+
+
+def test_the_ordinary_of_all_partitions_are_admitted_by_one_commit_and_never_planned_one_by_one(
+    context: Context, new_dispatcher: NewDispatcher, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(40):
+        save(context, f"report-{number}", "0 9 * * *", timezone=("UTC", "Africa/Abidjan")[number % 2])
+    dispatcher = new_dispatcher("a")
+    work_off(dispatcher, START)
+    monkeypatch.setattr(context.store, "commit_admissions", refuse)
+    clock.set(NINE)
+    assert dispatcher.step(NINE).admitted == 40
+    assert [run_instants(context, f"report-{number}") for number in range(40)] == [[NINE]] * 40
+
+
+def test_what_is_on_time_is_admitted_in_the_first_step_after_an_outage(
+    context: Context, new_dispatcher: NewDispatcher, clock: ManualClock
+) -> None:
+    clock.leap(START - WEEK - clock.now())
+    for number in range(30):
+        save(context, f"behind-{number}", "0 * * * *", overdue={"policy": "catch_up_all"})
+    for number in range(4):
+        save(context, f"ordinary-{number}", "0 9 10 6 *")
+        save(context, f"last-{number}", "0 9 * * *", starts_at="2025-06-10T09:00:00Z", max_occurrences=1)
+    clock.set(NINE)
+    dispatcher = new_dispatcher("a", page=8)
+    report = dispatcher.step(NINE)
+    assert [run_instants(context, f"{kind}-{n}") for kind in ("ordinary", "last") for n in range(4)] == [
+        [NINE]
+    ] * 8
+    assert 8 < report.admitted < 30 * 25, "and the backlog has begun"
+    assert report.wake_at == NINE
+    work_off(dispatcher, NINE)
+    assert all(len(run_instants(context, f"behind-{number}")) == 169 for number in range(30))
+
+
+def test_a_key_that_is_used_sends_its_partition_through_the_planner_in_the_same_step(
+    context: Context, new_dispatcher: NewDispatcher, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(12):
+        save(context, f"report-{number}", "0 9 * * *")
+    dispatcher = new_dispatcher("a")
+    work_off(dispatcher, START)
+    commit_beats = context.store.commit_beats
+    record = context.store.get_schedule(ScheduleId("report-0"))
+    assert record is not None
+    planned: list[str] = []
+    commit_admissions = context.store.commit_admissions
+
+    def commit_beats_but(fences, *args, **kwargs):  # type: ignore[no-untyped-def]
+        if record.schedule.partition in {fence.partition for fence in fences}:
+            return BeatsOutcome(is_key_used=True)
+        return commit_beats(fences, *args, **kwargs)
+
+    def note(fence: Fence, admissions: Sequence[Admission], *, now: datetime) -> list[AdmissionOutcome]:
+        planned.extend(admission.schedule_id for admission in admissions)
+        return commit_admissions(fence, admissions, now=now)
+
+    monkeypatch.setattr(context.store, "commit_beats", commit_beats_but)
+    monkeypatch.setattr(context.store, "commit_admissions", note)
+    clock.set(NINE)
+    assert dispatcher.step(NINE).admitted == 12
+    assert "report-0" in planned
+    assert 0 < len(planned) < 12, "the other partitions were admitted by their beats"
+
+
+def test_late_ordinary_schedules_follow_their_policy(context: Context, new_dispatcher: NewDispatcher) -> None:
+    save(context, "latest", "0 9 * * *")
+    save(context, "expired", "0 9 * * *", overdue={"policy": "expire", "deadline": "PT5M"})
+    save(context, "in-time", "0 9 * * *", overdue={"policy": "expire", "deadline": "PT10M"})
+    dispatcher = new_dispatcher("a")
+    work_off(dispatcher, START)
+    work_off(dispatcher, NINE + 10 * MINUTE)
+    assert run_instants(context, "latest") == [NINE]
+    assert (run_instants(context, "expired"), skips(context, "expired")) == ([], [("expired", 1)])
+    assert run_instants(context, "in-time") == [NINE]
+
+
+def test_a_partition_whose_page_raises_holds_up_no_other_and_no_lost_attempt(
+    context: Context, new_dispatcher: NewDispatcher, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(8):
+        save(context, f"report-{number}", "0 9 * * *", max_occurrences=1)
+    dispatcher = new_dispatcher("a")
+    work_off(dispatcher, START)
+    read_due, read_lost = context.store.read_due, context.store.read_lost
+    looked_for_lost: list[datetime] = []
+
+    def fail_for_one(partition: int, **kwargs):  # type: ignore[no-untyped-def]
+        if partition == 0:
+            raise UnreadableRow("A row of partition 0 makes no sense.")
+        return read_due(partition, **kwargs)
+
+    def note(partitions: Sequence[int], *, now: datetime, limit: int):  # type: ignore[no-untyped-def]
+        looked_for_lost.append(now)
+        return read_lost(partitions, now=now, limit=limit)
+
+    monkeypatch.setattr(context.store, "read_due", fail_for_one)
+    monkeypatch.setattr(context.store, "read_lost", note)
+    clock.set(NINE)
+    with pytest.raises(UnreadableRow):
+        dispatcher.step(NINE)
+    served = {number: run_instants(context, f"report-{number}") == [NINE] for number in range(8)}
+    partitions = {
+        number: record.schedule.partition
+        for number in range(8)
+        if (record := context.store.get_schedule(ScheduleId(f"report-{number}"))) is not None
+    }
+    assert served == {number: partition != 0 for number, partition in partitions.items()}
+    assert looked_for_lost == [NINE]
+
+
+def test_due_times_tell_planned_runs_apart(context: Context) -> None:
+    save(context, "report", "0 9 * * *")
+    [due] = context.store.read_due_times(range(4)).values()
+    assert due == DueTimes(schedule=NINE, planned=None)
