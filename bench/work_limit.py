@@ -35,7 +35,7 @@ SETTLE = """
 WITH closed AS (
   UPDATE attempts SET finished_at = %(now)s, outcome = 'succeeded'
   FROM unnest((SELECT %(ids)s::text[]), (SELECT %(numbers)s::int[])) AS given(run_id, number)
-  WHERE attempts.run_id = given.run_id AND attempts.number = given.number AND finished_at IS NULL
+  WHERE attempts.run_id = given.run_id AND attempts.number = given.number AND outcome IS NULL
 )
 UPDATE runs SET state = 'succeeded', finished_at = %(now)s
 FROM unnest((SELECT %(ids)s::text[]), (SELECT %(numbers)s::int[])) AS given(run_id, number)

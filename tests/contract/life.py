@@ -6,12 +6,15 @@ from datetime import datetime
 from random import Random
 
 from rota.domain.admission import Admission, DueSchedule, Skip, SkipReason
+from rota.domain.beat import Beat, BeatKey
+from rota.domain.cadence import Occurrence
 from rota.domain.json_text import encode_json
 from rota.domain.run import AttemptOutcome, Progress, Run, RunEvent
 from rota.domain.schedule import Schedule, ScheduleStatus
 from rota.domain.settlement import AttemptEnd, Settlement
 from rota.store.port import Heartbeat
 from tests.contract.builders import (
+    DAY,
     HOUR,
     MINUTE,
     NINE,
@@ -53,8 +56,17 @@ class Life(LifeOfSchedules):
         self.random.choice(self._actions())()
 
     def _actions(self) -> Sequence[Callable[[], None]]:
-        often = [self.admit, self.open, self.settle, self.hold, self.change, self.plan, self.fall_due]
-        sometimes = [self.create, self.heartbeat, self.cancel, self.recover, self.prune]
+        often = [
+            self.admit,
+            self.beat,
+            self.open,
+            self.settle,
+            self.hold,
+            self.change,
+            self.plan,
+            self.fall_due,
+        ]
+        sometimes = [self.create, self.heartbeat, self.cancel, self.recover, self.prune, self.claim]
         return [*often, *often, *sometimes]
 
     def hold(self) -> None:
@@ -86,12 +98,37 @@ class Life(LifeOfSchedules):
         self.random.shuffle(elements)
         self.both.commit_admissions(fence, elements, now=self.now)
 
+    def beat(self) -> None:
+        """By whatever beats are read: what follows each is never due, and its period is sometimes another's."""
+        fences = [self.fence() for _ in range(self.random.randrange(1, 3))]
+        after, each = self.now - self.random.choice([1, 30, 900]) * HOUR, self.random.choice([1, 5])
+        keys = self.both.read_beats([fence.partition for fence in fences], after=after, now=self.now, each=3)
+        beats = [self._beat(key) for key in keys if self.random.random() < 0.9]
+        self.both.commit_beats(fences, beats, after=after, now=self.now, each=each)
+
+    def _beat(self, key: BeatKey) -> Beat:
+        named = key.scheduled_at.replace(tzinfo=None)
+        occurrence = Occurrence(
+            scheduled_at=key.scheduled_at,
+            named_local=self.random.choice([named, named, named - HOUR, NINE.replace(tzinfo=None)]),
+            local=named,
+            offset=self.random.choice([-1, 0, 1]) * HOUR,
+            second_pass=self.random.random() < 0.1,
+            note=None,
+        )
+        return Beat(key=key, occurrence=occurrence, following=self.now + self.random.choice([1, 9]) * HOUR)
+
     def open(self) -> None:
         found = self.both.read_deliveries(JOBS, now=self.now, limit=3)
         self.deliveries += found
         handed = [*found[: self.random.randrange(4)], self.remembered(self.deliveries)]
         opened = self.both.commit_openings("worker-1", handed, now=self.now)
         self.attempts += [(attempt.run.run_id, attempt.run.attempt) for attempt in opened if attempt]
+
+    def claim(self) -> None:
+        jobs = self.random.choice([JOBS, JOBS[:1], []])
+        opened = self.both.commit_claims("worker-2", jobs, now=self.now, limit=self.random.randrange(4))
+        self.attempts += [(attempt.run.run_id, attempt.run.attempt) for attempt in opened]
 
     def heartbeat(self) -> None:
         beats = [
@@ -129,6 +166,8 @@ class Life(LifeOfSchedules):
 
     def prune(self) -> None:
         self.both.prune_idempotency(now=self.now, limit=1)
+        before = self.now + self.random.choice([0, 40]) * DAY
+        self.both.prune_history(before=before, after=None, limit=self.random.randrange(1, 5))
 
     def _admission(self, schedule: Schedule, parked: Sequence[Run]) -> Admission:
         random, instant, moved = self.random, schedule.cursor.scheduled_at, self.moved_on(schedule)

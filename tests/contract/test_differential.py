@@ -28,6 +28,7 @@ EVERY_OUTCOME = {
     "commit_change": {"changed", "stale", "key_used", "pruned", "key_taken"},
     "commit_idempotency": {"True", "False"},
     "commit_admissions": {"admitted", "stale", "fenced", "pruned", "not_owned", "key_used"},
+    "commit_beats": {"admitted", "fenced", "key_used", "0"},
     "commit_planned": {"queued", "held", "dropped", "0"},
     "commit_openings": {"OpenedAttempt", "None"},
     "commit_heartbeats": {"current", "cancel_requested", "stale"},

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import cast
 
-from rota.store.port import PlannedOutcome, Store
+from rota.store.port import BeatsOutcome, PlannedOutcome, Store
 
 SILENT = {
     "commit_releases",
@@ -55,6 +55,9 @@ def kinds_of(answer: object) -> list[str]:
     """A word for an answer, or for each part of it: itself where there are few, else its type."""
     if isinstance(answer, PlannedOutcome):
         return [name for name in ("queued", "held", "dropped") if getattr(answer, name)] or ["0"]
+    if isinstance(answer, BeatsOutcome):
+        done = {"admitted": answer.admitted, "fenced": answer.fenced, "key_used": answer.is_key_used}
+        return [name for name, is_so in done.items() if is_so] or ["0"]
     if answer is None or isinstance(answer, bool | str) or answer in (0, {}):
         return [str(answer)]
     return [type(answer).__name__]

@@ -8,6 +8,7 @@ import pytest
 from rota.domain.admission import Admission
 from rota.domain.errors import UnreadableRow
 from rota.domain.identity import ScheduleId
+from rota.domain.schedule import CadenceRow
 from rota.service.context import Context
 from rota.store.port import AdmissionOutcome, BeatsOutcome, DueTimes, Fence
 from rota.testing.clock import ManualClock
@@ -137,3 +138,19 @@ def test_due_times_tell_planned_runs_apart(context: Context) -> None:
     save(context, "report", "0 9 * * *")
     [due] = context.store.read_due_times(range(4)).values()
     assert due == DueTimes(schedule=NINE, planned=None)
+
+
+def test_the_cadences_of_the_next_minute_are_compiled_ahead_of_it(
+    context: Context, new_dispatcher: NewDispatcher, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(context, "report", "0 9 * * *", timezone="Africa/Abidjan")
+    dispatcher = new_dispatcher("a")
+    clock.set(NINE - 30 * timedelta(seconds=1))
+    dispatcher.step(clock.now())
+
+    def fail(_ids: object) -> list[CadenceRow]:
+        raise AssertionError("a cadence is read at the hour")
+
+    monkeypatch.setattr(context.store, "read_cadences", fail)
+    clock.set(NINE)
+    assert dispatcher.step(NINE).admitted == 1

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from random import Random
 
 import psycopg
+from structlog.typing import FilteringBoundLogger
 
+from rota.telemetry import get_logger
 from tests.postgresql import PostgresServer
 from tests.soak.partitions import PartitionWatch
 from tests.soak.processes import Cast, Process, wait, wait_until
@@ -26,9 +28,6 @@ WHERE application_name = 'rota' ORDER BY random() LIMIT %s
 AWAKE_MIN = 3
 """With fewer at work nobody is harmed."""
 
-YOUNG_SECONDS = 8.0
-"""A process that has just been started may end by itself where it cannot reach its database."""
-
 
 @dataclass(slots=True, kw_only=True)
 class Chaos:
@@ -42,7 +41,7 @@ class Chaos:
     counts: Counter[str] = field(default_factory=Counter)
     faults: list[str] = field(default_factory=list)
     _due: list[tuple[float, Process, str]] = field(default_factory=list)
-    _started_at: dict[str, float] = field(default_factory=dict)
+    _log: FilteringBoundLogger = field(default_factory=lambda: get_logger("chaos"))
 
     def rage(self, seconds: float) -> None:
         """For so long."""
@@ -90,12 +89,14 @@ class Chaos:
 
     def _kill(self, process: Process, now: float) -> None:
         process.kill()
+        self._log.info("process.kill", process=process.name)
         self.counts[f"kills of {process.name[:-2]}s"] += 1
         self._due.append((now + self.random.uniform(*AWAY_SECONDS), process, "start"))
 
     def _freeze(self, process: Process, now: float) -> None:
         """Longer than its leases, mostly; sometimes it never wakes up again."""
         process.freeze()
+        self._log.info("process.freeze", process=process.name)
         self.counts[f"freezes of {process.name[:-2]}s"] += 1
         lease = self.lease_seconds if process in self.cast.dispatchers else WORKERS_LEASE_SECONDS
         until = now + lease * self.random.uniform(0.8, 2.5)
@@ -107,6 +108,7 @@ class Chaos:
 
     def _crash_server(self) -> None:
         self.counts["crashes of the server"] += 1
+        self._log.info("server.crash")
         self.server.stop(signal.SIGQUIT)
         wait(self.random.uniform(*SERVER_AWAY_SECONDS))
         self.server.start()
@@ -121,17 +123,19 @@ class Chaos:
                     self._start(process)
                 case "thaw":
                     process.thaw()
+                    self._log.info("process.thaw", process=process.name)
                 case _:
                     self._kill(process, now)
         away = {process.name for _, process, what in self._due if what == "start"}
         for process in self.cast.all:
             if not process.is_running and process.name not in away:
                 self.counts["ended by themselves"] += 1
-                if now - self._started_at[process.name] > YOUNG_SECONDS:
+                # One that is only starting may end where it cannot reach its database.
+                if process.has_worked:
                     code, log = process.exit_code(), process.log.read_text()[-1500:]
                     self.faults.append(f"{process.name} ended by itself with {code}: {log}")
                 self._start(process)
 
     def _start(self, process: Process) -> None:
         process.start()
-        self._started_at[process.name] = time.monotonic()
+        self._log.info("process.start", process=process.name, number=process.starts)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT_SECONDS = 240
+AT_WORK = "room="
 PARENT_DIED = 1
 """PR_SET_PDEATHSIG of prctl(2)."""
 
@@ -39,8 +40,13 @@ class Process:
 
     @property
     def has_begun(self) -> bool:
-        """Each says something as soon as it does its work; before, it is only being loaded."""
-        return self.is_running and self.log.stat().st_size > 0
+        """It is at its work; before, it is only being loaded."""
+        return self.is_running and self.has_worked
+
+    @property
+    def has_worked(self) -> bool:
+        """Each logs something as soon as it works; a start that fails is told in other words."""
+        return self.starts > 0 and AT_WORK in self.log.read_text(errors="replace")
 
     def start(self) -> None:
         self.starts += 1

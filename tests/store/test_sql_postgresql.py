@@ -79,6 +79,8 @@ def test_every_statement_of_a_module_renders() -> None:
         (leases._READ_OWNED, "FOR UPDATE"),
         (openings._READ_WAITING, "FOR UPDATE OF runs"),
         (openings._READ_WAITING_FREE, "FOR UPDATE OF runs SKIP LOCKED"),
+        (settlements._CLOSE_ATTEMPT, "AND CASE WHEN (attempts.finished_at IS NULL) THEN true ELSE false END"),
+        (work._EXTEND_LEASE, "AND CASE WHEN (attempts.finished_at IS NULL) THEN true ELSE false END"),
         (outbox._TAKE, "LIMIT share.size FOR UPDATE SKIP LOCKED"),
         (work._READ_RUNNING, "FOR UPDATE"),
         (settlements._READ_CURRENT, "FOR UPDATE OF runs"),

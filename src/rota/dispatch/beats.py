@@ -36,20 +36,28 @@ class Beats:
         self._cadences = cadences
         self._met: OrderedDict[str, Cadence | None] = OrderedDict()
         """By id; None where this process cannot compute it: its schedules are the planner's."""
+        self._last: dict[BeatKey, Beat] = {}
+        """Of the commit before: the commits of a burst share most of theirs."""
 
     def admit(self, fences: Sequence[Fence], *, after: datetime, now: datetime, each: int) -> BeatsReport:
         """Up to `each` ordinary schedules of every partition that are due in `(after, now]`, oldest first."""
-        excluded = [cadence_id for cadence_id, cadence in self._met.items() if cadence is None]
-        keys = self._store.read_beats(
-            [fence.partition for fence in fences], after=after, now=now, each=each, excluding=excluded
-        )
-        beats = self._beats_of(keys, now=now)
+        beats = self._beats_of(self._read(fences, after=after, now=now, each=each), now=now)
+        self._last = {beat.key: beat for beat in beats}
         if not beats:
             return BeatsReport()
         outcome = self._store.commit_beats(fences, beats, after=after, now=now, each=each)
         if not outcome.is_key_used:
             return BeatsReport(admitted=outcome.admitted, fenced=outcome.fenced)
         return self._one_by_one(fences, beats, after=after, now=now, each=each)
+
+    def prepare(self, fences: Sequence[Fence], *, now: datetime, until: datetime, each: int) -> None:
+        """Compiles the cadences of what falls due in `(now, until]`, whose zones take some milliseconds each."""
+        self._meet({key.cadence_id for key in self._read(fences, after=now, now=until, each=each)})
+
+    def _read(self, fences: Sequence[Fence], *, after: datetime, now: datetime, each: int) -> list[BeatKey]:
+        excluded = [cadence_id for cadence_id, cadence in self._met.items() if cadence is None]
+        partitions = [fence.partition for fence in fences]
+        return self._store.read_beats(partitions, after=after, now=now, each=each, excluding=excluded)
 
     def _one_by_one(
         self, fences: Sequence[Fence], beats: Sequence[Beat], *, after: datetime, now: datetime, each: int
@@ -65,12 +73,14 @@ class Beats:
 
     def _beats_of(self, keys: Sequence[BeatKey], *, now: datetime) -> list[Beat]:
         self._meet({key.cadence_id for key in keys})
-        beats = (
-            None if cadence is None else _beat_or_none(key, cadence, now=now)
-            for key in keys
-            for cadence in [self._met.get(key.cadence_id)]
-        )
+        beats = (self._beat_of(key, now=now) for key in keys)
         return [beat for beat in beats if beat is not None]
+
+    def _beat_of(self, key: BeatKey, *, now: datetime) -> Beat | None:
+        last, cadence = self._last.get(key), self._met.get(key.cadence_id)
+        if last is not None and last.following > now:
+            return last
+        return None if cadence is None else _beat_or_none(key, cadence, now=now)
 
     def _meet(self, cadence_ids: set[str]) -> None:
         new = cadence_ids - self._met.keys()

@@ -70,7 +70,6 @@ class Dispatcher:
     ) -> None:
         """`keep` is how much history is kept; None: all."""
         self._store = store
-        self._cadences = cadences
         self._clock = clock
         self._poll = poll
         self._page = min(page, store.elements_max)
@@ -86,7 +85,8 @@ class Dispatcher:
         if leap is not None:
             log.error("clock.leap", problem=str(leap))
             return StepReport(admitted=0, recovered=0, wake_at=now + self._poll, leap=leap)
-        if self._leases.is_renewal_due(now):
+        is_renewal = self._leases.is_renewal_due(now)
+        if is_renewal:
             self._store.commit_checkpoints(self._checkpoints.values())
             self._checkpoints.clear()
             self._leases.renew(now)
@@ -111,6 +111,8 @@ class Dispatcher:
         due.append(self._leases.wanted_at(now))
         if served.is_changed or recovered:
             return StepReport(admitted=served.admitted, recovered=recovered, wake_at=now)
+        if is_renewal:
+            self._rounds.prepare(fences, due_times, now=now)
         due.append(self._prune(fences, due, now))
         return StepReport(admitted=0, recovered=0, wake_at=_next_look(due, now, self._poll))
 

@@ -25,6 +25,9 @@ SLICE = timedelta(minutes=1)
 EACH_MIN = 10
 """Ordinary schedules of a partition a commit, however many partitions share it."""
 
+PREPARED_EACH = 100
+"""Schedules of a partition that are looked at ahead of their time."""
+
 BACKLOG_SHARE = 4
 """A round reads this part of a page of the backlog: each may be a long walk, with many runs to write."""
 
@@ -86,6 +89,14 @@ class Rounds:
             limit = max(1, self._page // BACKLOG_SHARE)
             self._serve_pages(backlog, report, after=BEGINNING, now=now, limit=limit)
         return report
+
+    def prepare(
+        self, fences: Mapping[int, Fence], due_times: Mapping[int, DueTimes], *, now: datetime
+    ) -> None:
+        """Makes ready for what falls due within the next `SLICE`, so that a process that has just begun is on time."""
+        soon = _standing(fences, due_times, until=now + SLICE)
+        if soon:
+            self._beats.prepare(soon, now=now, until=now + SLICE, each=PREPARED_EACH)
 
     def _serve_planned(self, fences: Sequence[Fence], report: RoundReport, *, now: datetime) -> None:
         left = self._page

@@ -325,11 +325,14 @@ def first_that_may_run(
     """
     careful_until = due.schedule.careful_until
     for occurrence in islice(unsuspended_from(due, cadence, following), CAREFUL_INSTANTS_MAX):
-        run_id, instant = _id_of(due.version, occurrence), occurrence.scheduled_at
-        use = None if uses is None else uses.get(run_id)
+        instant = occurrence.scheduled_at
+        if uses is None:
+            return instant
+        run_id = _id_of(due.version, occurrence)
+        use = uses.get(run_id)
         if use is None:
-            is_known = uses is None or run_id in uses
-            return instant if is_known or careful_until is None or instant >= careful_until else None
+            is_known = run_id in uses or careful_until is None or instant >= careful_until
+            return instant if is_known else None
         if use.run_id == run_id and use.state not in WILL_NOT_RUN:
             return instant
     return None

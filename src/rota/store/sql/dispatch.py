@@ -83,17 +83,20 @@ class SqlDispatch(Part):
         return list(readable(found, _to_cadence))
 
     def read_lost(self, partitions: Sequence[int], *, now: datetime, limit: int) -> list[LostAttempt]:
+        if not partitions:
+            return []
+        statement = _read_lost_of(len(partitions))
+        wanted = {f"partition_{place}": partition for place, partition in enumerate(partitions)}
         with self._database.reading() as connection:
             found: list[RowMapping] = []
             # Those that ran out end before those that a clock which was ahead wrote, so each is a range of the index.
             for after, until in ((EARLIEST, now), (now + ATTEMPT_LEASE_MAX, LATEST)):
-                arguments = {
-                    "partitions": list(partitions),
-                    "after": after,
-                    "until": until,
+                bounds = {
+                    "after": cells.millis(after),
+                    "until": cells.millis(until),
                     "limit": limit - len(found),
                 }
-                found += connection.execute(_READ_LOST, arguments).mappings()
+                found += statement.read(connection, {**wanted, **bounds}).mappings()
         return list(readable(found, _to_lost))
 
 
@@ -179,18 +182,23 @@ _READ_DUE_BUT = _READ_DUE.where(
 _READ_CADENCES = (
     select(cadences).where(cadences.c.id.in_(bindparam("ids", expanding=True))).order_by(cadences.c.id)
 )
-_READ_LOST = (
-    select(attempts, runs.c.job, runs.c.cancel_requested_at, jobs.c.spec.label("job_spec"))
-    .join(runs, runs.c.run_id == attempts.c.run_id)
-    .outerjoin(jobs, jobs.c.name == runs.c.job)
-    .where(
-        attempts.c.partition.in_(bindparam("partitions", expanding=True)),
-        attempts.c.finished_at.is_(None),
-        attempts.c.lease_expires_at > bindparam("after"),
-        attempts.c.lease_expires_at <= bindparam("until"),
-        runs.c.state == RunState.RUNNING.value,
-        runs.c.attempt == attempts.c.number,
+
+
+@lru_cache(maxsize=DUE_TIMES_KEPT)
+def _read_lost_of(count: int) -> Prepared:
+    """Each step asks: with a list that expands, SQLAlchemy would compose the statement anew each time."""
+    return Prepared(
+        select(attempts, runs.c.job, runs.c.cancel_requested_at, jobs.c.spec.label("job_spec"))
+        .join(runs, runs.c.run_id == attempts.c.run_id)
+        .outerjoin(jobs, jobs.c.name == runs.c.job)
+        .where(
+            attempts.c.partition.in_([bindparam(f"partition_{place}") for place in range(count)]),
+            attempts.c.finished_at.is_(None),
+            attempts.c.lease_expires_at > bindparam("after"),
+            attempts.c.lease_expires_at <= bindparam("until"),
+            runs.c.state == RunState.RUNNING.value,
+            runs.c.attempt == attempts.c.number,
+        )
+        .order_by(attempts.c.lease_expires_at, attempts.c.run_id)
+        .limit(bindparam("limit"))
     )
-    .order_by(attempts.c.lease_expires_at, attempts.c.run_id)
-    .limit(bindparam("limit"))
-)

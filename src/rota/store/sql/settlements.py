@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from sqlalchemy import Connection, RowMapping, bindparam, insert, select, update
+from sqlalchemy import Connection, RowMapping, bindparam, case, false, insert, select, true, update
 
 from rota.domain.run import RunState
 from rota.domain.settlement import RunEnd, Settlement, end_of_run
@@ -134,12 +134,15 @@ _READ_CURRENT = Lookup(
     .order_by(runs.c.run_id)
     .with_for_update(of=runs)
 )
+# In words that match no partial index: PostgreSQL without statistics expects a handful of open attempts, and would look
+# through all that there are for each row of a batch, where the key finds one.
+IS_STILL_OPEN = case((attempts.c.finished_at.is_(None), true()), else_=false())
 _CLOSE_ATTEMPT = Prepared(
     update(attempts)
     .where(
         attempts.c.run_id == bindparam("key_run_id"),
         attempts.c.number == bindparam("key_number"),
-        attempts.c.finished_at.is_(None),
+        IS_STILL_OPEN,
     )
     .values(finished_at=bindparam("finished_at"), outcome=bindparam("outcome"), error=bindparam("error"))
 )

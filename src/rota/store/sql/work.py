@@ -11,6 +11,7 @@ from rota.store.sql import cells, rows
 from rota.store.sql.batches import Part
 from rota.store.sql.prepared import Lookup, Prepared
 from rota.store.sql.schema import attempts, runs
+from rota.store.sql.settlements import IS_STILL_OPEN
 
 
 class SqlWork(Part):
@@ -89,7 +90,7 @@ _EXTEND_LEASE = Prepared(
     .where(
         attempts.c.run_id == bindparam("key_run_id"),
         attempts.c.number == bindparam("key_number"),
-        attempts.c.finished_at.is_(None),
+        IS_STILL_OPEN,
     )
     .values(lease_expires_at=bindparam("lease_expires_at"))
 )
