@@ -1,5 +1,6 @@
 """What a dispatcher serves first: the ordinary by the thousand, what is on time before what is late, and everyone."""
 
+import itertools
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
@@ -12,7 +13,7 @@ from rota.domain.schedule import CadenceRow
 from rota.service.context import Context
 from rota.store.port import AdmissionOutcome, BeatsOutcome, DueTimes, Fence
 from rota.testing.clock import ManualClock
-from tests.dispatch.conftest import START, NewDispatcher, run_instants, save, skips, work_off
+from tests.dispatch.conftest import LEASE, START, NewDispatcher, run_instants, save, skips, work_off
 
 NINE = datetime(2025, 6, 10, 9, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -154,3 +155,34 @@ def test_the_cadences_of_the_next_minute_are_compiled_ahead_of_it(
     monkeypatch.setattr(context.store, "read_cadences", fail)
     clock.set(NINE)
     assert dispatcher.step(NINE).admitted == 1
+
+
+def test_a_step_that_takes_too_long_breaks_off_to_renew_its_leases(
+    context: Context, new_dispatcher: NewDispatcher, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock.leap(START - HOUR - clock.now())
+    for number in range(30):
+        save(context, f"behind-{number}", "* * * * *", overdue={"policy": "catch_up_all"})
+    dispatcher = new_dispatcher("a")
+    work_off(dispatcher, START - HOUR)
+    commit_admissions, commit_renewals = context.store.commit_admissions, context.store.commit_renewals
+    calls: list[str] = []
+
+    def commit_slowly(
+        fence: Fence, admissions: Sequence[Admission], *, now: datetime
+    ) -> list[AdmissionOutcome]:
+        calls.append("admissions")
+        clock.advance(LEASE / 2)
+        return commit_admissions(fence, admissions, now=now)
+
+    def note_renewals(*args, **kwargs):  # type: ignore[no-untyped-def]
+        calls.append("renewals")
+        return commit_renewals(*args, **kwargs)
+
+    monkeypatch.setattr(context.store, "commit_admissions", commit_slowly)
+    monkeypatch.setattr(context.store, "commit_renewals", note_renewals)
+    clock.set(START)
+    for _ in range(6):
+        dispatcher.step(clock.now())
+    assert "admissions" in calls
+    assert [one for one in itertools.pairwise(calls) if set(one) == {"admissions"}] == []

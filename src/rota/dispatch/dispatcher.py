@@ -11,7 +11,7 @@ statements and the next one finds all it needs in the store (I5).
 """
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -101,7 +101,7 @@ class Dispatcher:
             partition for partition, due in due_times.items() if due.earliest <= now
         }
         self._checkpoints |= {partition: (fences[partition], now) for partition in up_to_date}
-        served = self._rounds.serve(fences, due_times, now=now)
+        served = self._rounds.serve(fences, due_times, now=now, is_time_up=self._until_renewal())
         recovered = recover_lost(
             self._store, list(self._leases.held(now).values()), now=now, limit=self._page
         )
@@ -115,6 +115,15 @@ class Dispatcher:
             self._rounds.prepare(fences, due_times, now=now)
         due.append(self._prune(fences, due, now))
         return StepReport(admitted=0, recovered=0, wake_at=_next_look(due, now, self._poll))
+
+    def _until_renewal(self) -> Callable[[], bool]:
+        """Whether the step has taken so long that its leases want to be renewed.
+
+        On a machine that has too much to do a round may take longer than a lease: others would take the partitions
+        over, be as slow, and lose them again.
+        """
+        began = self._clock.now()
+        return lambda: not timedelta(0) <= self._clock.now() - began < self._leases.renewal_interval
 
     def _prune(
         self, fences: Mapping[int, Fence], due: Iterable[datetime | None], now: datetime

@@ -60,6 +60,10 @@ class Leases:
         self._renew_at: datetime | None = None
         self._look_at: datetime | None = None
 
+    @property
+    def renewal_interval(self) -> timedelta:
+        return self._ttl / RENEWALS_PER_LEASE
+
     def is_renewal_due(self, now: datetime) -> bool:
         return self._is_due(self._renew_at, now)
 
@@ -79,7 +83,7 @@ class Leases:
             log.warning("lease.lost", partitions=sorted(lost), owner=self.owner)
         self._fences = {fence.partition: fence for fence in held}
         self._trusted_until = now + self._ttl * TRUST
-        self._renew_at = now + self._ttl / RENEWALS_PER_LEASE
+        self._renew_at = now + self.renewal_interval
         self._balance(now)
 
     def look(self, now: datetime) -> None:
@@ -92,7 +96,7 @@ class Leases:
             self._present = present
             self._balance(now)
         else:
-            self._look_at = now + min(LOOK, self._ttl / RENEWALS_PER_LEASE)
+            self._look_at = now + min(LOOK, self.renewal_interval)
 
     def held(self, now: datetime) -> dict[int, Fence]:
         """The fences that may be used at `now`; none where the last renewal is too long ago."""
@@ -132,7 +136,7 @@ class Leases:
                 log.info("lease.acquire", partitions=len(taken), owner=self.owner)
         self._is_short = len(self._fences) < share
         wait = LOOK_WHILE_SHORT if self._is_short else LOOK
-        self._look_at = now + min(wait, self._ttl / RENEWALS_PER_LEASE)
+        self._look_at = now + min(wait, self.renewal_interval)
 
     def _is_due(self, at: datetime | None, now: datetime) -> bool:
         """True also where the clock went back behind the last time: no lease outlives its normal interval."""

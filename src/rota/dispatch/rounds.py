@@ -42,6 +42,7 @@ class RoundReport:
     """Runs queued."""
     is_changed: bool = False
     """There may be more to do at once."""
+    is_time_up: Callable[[], bool]
     problem: RotaError | None = None
     """The first that one of the partitions raised."""
 
@@ -66,10 +67,18 @@ class Rounds:
         self._planned, self._slice, self._backlog = _Turns(), _Turns(), _Turns()
 
     def serve(
-        self, fences: Mapping[int, Fence], due_times: Mapping[int, DueTimes], *, now: datetime
+        self,
+        fences: Mapping[int, Fence],
+        due_times: Mapping[int, DueTimes],
+        *,
+        now: datetime,
+        is_time_up: Callable[[], bool] = lambda: False,
     ) -> RoundReport:
-        """One bounded piece of what is due at `now` in the partitions of `fences`. Raises `StoreUnavailable`."""
-        report = RoundReport()
+        """One bounded piece of what is due at `now` in the partitions of `fences`. Raises `StoreUnavailable`.
+
+        It is asked between two commits whether `is_time_up`: then the rest is left for the next round.
+        """
+        report = RoundReport(is_time_up=is_time_up)
         self._serve_planned(
             [fences[partition] for partition, due in due_times.items() if _is_due(due.planned, now)],
             report,
@@ -101,7 +110,7 @@ class Rounds:
     def _serve_planned(self, fences: Sequence[Fence], report: RoundReport, *, now: datetime) -> None:
         left = self._page
         for fence in self._planned.order(fences):
-            if left <= 0:
+            if left <= 0 or report.is_time_up():
                 report.is_changed = True
                 return
             with _noting_problems(report):
@@ -116,6 +125,9 @@ class Rounds:
         """Whether there may be more of them."""
         if not fences:
             return False
+        if report.is_time_up():
+            report.is_changed = True
+            return True
         each = max(EACH_MIN, self._batch // len(fences))
         admitted = 0
         with _noting_problems(report):
@@ -135,7 +147,7 @@ class Rounds:
     ) -> None:
         left = limit
         for fence in fences:
-            if left <= 0:
+            if left <= 0 or report.is_time_up():
                 report.is_changed = True
                 return
             with _noting_problems(report):
