@@ -76,7 +76,7 @@ def test_partitions_are_counted_for_the_dispatcher_that_holds_them(
 ) -> None:
     for owner, limit in (("b", 1), ("a", 2), ("c", 0)):
         store.commit_presence(owner, now=clock.now(), ttl=timedelta(seconds=15))
-        store.commit_acquisitions(owner, now=clock.now(), ttl=timedelta(seconds=15), limit=limit)
+        store.commit_acquisitions(owner, held=[], now=clock.now(), ttl=timedelta(seconds=15), limit=limit)
     assert overview(client)["dispatchers"] == [
         {"owner": "a", "partitions": 2},
         {"owner": "b", "partitions": 1},

@@ -142,13 +142,15 @@ def test_a_dispatcher_at_work_is_seen_until_its_leases_run_out(
 ) -> None:
     context = open_database(database)
     now = context.clock.now()
-    context.store.commit_acquisitions("first@test", now=now, ttl=timedelta(seconds=15), limit=1)
+    context.store.commit_acquisitions("first@test", held=[], now=now, ttl=timedelta(seconds=15), limit=1)
     part = run("doctor", "--json")
     assert levels(part)["partitions"] == "warn"
     assert (
         found(part, "partitions") == f"No dispatcher holds {PARTITIONS - 1} of the {PARTITIONS} partitions."
     )
-    context.store.commit_acquisitions("second@test", now=now, ttl=timedelta(seconds=20), limit=PARTITIONS)
+    context.store.commit_acquisitions(
+        "second@test", held=[], now=now, ttl=timedelta(seconds=20), limit=PARTITIONS
+    )
     held = run("doctor", "--json")
     assert levels(held)["partitions"] == "ok"
     assert f"{PARTITIONS}, held until 12:00:15Z by 2 dispatchers;" in found(held, "partitions")

@@ -13,7 +13,7 @@ def hold(database: Path, owner: str, *, limit: int) -> None:
     context = open_database(database)
     now = context.clock.now()
     context.store.commit_presence(owner, now=now, ttl=LEASE)
-    context.store.commit_acquisitions(owner, now=now, ttl=LEASE, limit=limit)
+    context.store.commit_acquisitions(owner, held=[], now=now, ttl=LEASE, limit=limit)
     context.store.close()
 
 

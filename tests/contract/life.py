@@ -75,7 +75,10 @@ class Life(LifeOfSchedules):
         match self.random.choice(["acquire", "acquire", "renew", "release", "checkpoint"]):
             case "acquire":
                 now = self.random.choice([self.now, self.now, self.of_a_clock_behind()])
-                taken = self.both.commit_acquisitions(owner, now=now, ttl=LEASE, limit=limit)
+                held = [known for held_by, known in self.fences if held_by == owner]
+                if self.random.random() < 0.2:
+                    held = held[:-1]  # It has not heard of the last.
+                taken = self.both.commit_acquisitions(owner, held=held, now=now, ttl=LEASE, limit=limit)
                 self.fences += [(owner, fence) for fence in taken]
                 self.both.commit_presence(owner, now=now, ttl=LEASE)
             case "renew":

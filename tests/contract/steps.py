@@ -96,7 +96,12 @@ def plan(store: Store, schedule: Schedule, *runs: Run) -> Schedule:
 def hold(store: Store, owner: str = "node-a", *, now: datetime = MADE_AT) -> list[Fence]:
     """Makes the partitions and takes those that are free: their fences, lowest partition first."""
     store.ensure_partitions(PARTITIONS)
-    fences = store.commit_acquisitions(owner, now=now, ttl=TTL, limit=PARTITIONS)
+    held = [
+        Fence(partition=state.partition, epoch=state.epoch)
+        for state in store.list_partitions()
+        if state.owner == owner
+    ]
+    fences = store.commit_acquisitions(owner, held=held, now=now, ttl=TTL, limit=PARTITIONS)
     return sorted(fences, key=lambda fence: fence.partition)
 
 

@@ -138,6 +138,7 @@ def read_work(life: Life) -> None:
     both.list_present(now=now)
     both.count_due(partitions, now=now, limit=2)
     both.read_due_times(partitions)
+    both.read_due_times(partitions, after=now)
     both.read_lost(partitions, now=now + HOUR, limit=3)
     for jobs in (JOBS, JOBS[:1], []):
         both.read_deliveries(jobs, now=now + HOUR, limit=100)

@@ -259,3 +259,11 @@ def test_a_schedule_whose_rows_make_no_sense_stops_only_itself(store: Store) -> 
     stopped = status_change(broken, ScheduleStatus.ERROR, at=NINE, status_reason=first.problem)
     assert store.commit_change(stopped, fence=fence_of(store, 0)) is ChangeOutcome.CHANGED
     assert due_ids(store) == ["b"]
+
+
+def test_due_times_after_an_instant_pass_over_what_was_due_before(store: Store) -> None:
+    for minutes in (0, 7):
+        create(store, new_schedule(f"at-{minutes}", due=NINE + minutes * MINUTE))
+    assert store.read_due_times([0])[0].schedule == NINE
+    assert store.read_due_times([0], after=NINE)[0].schedule == NINE + 7 * MINUTE
+    assert store.read_due_times([0], after=NINE + 7 * MINUTE) == {}

@@ -7,10 +7,11 @@ import pytest
 from rota.clock import SystemClock
 from rota.domain.identity import ScheduleId
 from rota.store.memory import health as memory_health
-from rota.store.port import ClockReading, Creation, Store
+from rota.store.port import ClockReading, Creation, Notice, Store
 from rota.store.sql import SqlStore
 from rota.store.sql import health as sql_health
 from tests.contract.builders import HOUR, MADE_AT, MILLISECOND, MINUTE, NINE, idempotency_record, new_schedule
+from tests.contract.ears import Ears
 from tests.contract.racing import all_at_once
 
 
@@ -56,6 +57,17 @@ def test_a_confirmed_clock_reading_takes_the_place_of_every_machines(store: Stor
     assert store.get_clock_reading("boot-2") is None
     store.commit_clock_confirmation(reading_of(None))
     assert store.get_clock_reading("boot-1") is None
+
+
+def test_a_confirmation_is_heard_of_by_dispatchers_that_stopped(store: Store) -> None:
+    ears = Ears(store)
+    if isinstance(store, SqlStore) and store._database._writers.dialect.name == "postgresql":
+        ears.await_notices(*Notice)
+    store.commit_clock_reading(reading_of("boot-1"))
+    for boot_id in ("boot-1", None):
+        store.commit_clock_confirmation(reading_of(boot_id, NINE + HOUR))
+        ears.await_notices(Notice.DUE)
+    ears.close()
 
 
 def test_clock_readings_of_starts_long_ago_are_forgotten(

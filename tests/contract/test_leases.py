@@ -1,5 +1,6 @@
 """The dispatch protocol: partitions, who holds them, and under which epoch (I6)."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -13,8 +14,10 @@ from tests.contract.steps import admit, create
 TTL = timedelta(seconds=15)
 
 
-def acquire(store: Store, owner: str, *, now: datetime = NINE, limit: int = 100) -> list[Fence]:
-    return store.commit_acquisitions(owner, now=now, ttl=TTL, limit=limit)
+def acquire(
+    store: Store, owner: str, *, held: Sequence[Fence] = (), now: datetime = NINE, limit: int = 100
+) -> list[Fence]:
+    return store.commit_acquisitions(owner, held=held, now=now, ttl=TTL, limit=limit)
 
 
 def only_partition(store: Store) -> PartitionState:
@@ -81,7 +84,7 @@ def test_a_lease_that_has_run_out_is_taken_at_the_next_epoch(store: Store) -> No
 def test_a_lease_that_a_clock_ahead_has_written_is_taken_at_the_next_epoch(store: Store) -> None:
     """I13: no lease is longer than `LEASE_MAX`, and the epoch makes it safe to take one that only seems so."""
     store.ensure_partitions(1)
-    [ahead] = store.commit_acquisitions("node-a", now=NINE + HOUR, ttl=TTL, limit=1)
+    [ahead] = acquire(store, "node-a", now=NINE + HOUR, limit=1)
     last = NINE + HOUR + TTL - LEASE_MAX
     assert acquire(store, "node-b", now=last) == []
     taken = acquire(store, "node-b", now=last - MILLISECOND)
@@ -98,9 +101,25 @@ def test_an_owner_that_takes_its_own_lapsed_lease_gets_a_new_epoch(store: Store)
 
 def test_an_owner_does_not_take_again_what_it_holds(store: Store) -> None:
     store.ensure_partitions(1)
-    acquire(store, "node-a")
-    assert acquire(store, "node-a", now=NINE + MILLISECOND) == []
+    fences = acquire(store, "node-a")
+    assert acquire(store, "node-a", held=fences, now=NINE + MILLISECOND) == []
     assert only_partition(store).epoch == 1
+
+
+def test_an_owner_takes_again_what_it_does_not_know_that_it_holds(store: Store) -> None:
+    """The answer to its acquisition was lost: nobody else would use what it took before the lease has ended."""
+    store.ensure_partitions(4)
+    known, unknown = acquire(store, "node-a", limit=2)
+    [others] = acquire(store, "node-b", limit=1)
+    later = NINE + MILLISECOND
+    assert acquire(store, "node-a", held=[known], now=later, limit=1) == [replace(unknown, epoch=2)]
+    assert store.list_partitions()[unknown.partition].expires_at == later + TTL
+    assert acquire(store, "node-a", held=[known, replace(unknown, epoch=2)], limit=9) == [
+        Fence(partition=3, epoch=1)
+    ]
+    # By owner and epoch: neither another's partition nor an epoch that has passed is what it holds.
+    assert acquire(store, "node-a", held=[replace(known, epoch=0)], limit=1) == [replace(known, epoch=2)]
+    assert store.list_partitions()[others.partition].owner == "node-b"
 
 
 def test_a_renewal_lasts_from_now_and_keeps_the_epoch(store: Store) -> None:

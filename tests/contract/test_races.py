@@ -53,7 +53,7 @@ def test_an_idempotency_key_creates_one(store: Store) -> None:
 def test_partitions_are_each_acquired_by_one(store: Store) -> None:
     store.ensure_partitions(6)
     taken = all_at_once(
-        lambda number: store.commit_acquisitions(f"node-{number}", now=NINE, ttl=MINUTE, limit=2)
+        lambda number: store.commit_acquisitions(f"node-{number}", held=[], now=NINE, ttl=MINUTE, limit=2)
     )
     partitions = [fence.partition for fences in taken for fence in fences]
     assert len(partitions) == len(set(partitions))

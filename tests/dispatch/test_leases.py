@@ -1,6 +1,7 @@
 """How dispatchers share the partitions: exact shares, in seconds, without taking anything from anybody."""
 
 from collections import Counter
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 import pytest
@@ -124,7 +125,7 @@ def test_looks_come_soon_while_something_is_missing_and_seldom_else(
     store: MemoryStore, ttl: timedelta
 ) -> None:
     b = leases_of(store, "b", ttl=ttl)
-    store.commit_acquisitions("silent", now=START, ttl=timedelta(minutes=5), limit=1)
+    store.commit_acquisitions("silent", held=[], now=START, ttl=timedelta(minutes=5), limit=1)
     step(b, 0)
     assert b.wanted_at(START) == START + min(LOOK_WHILE_SHORT, ttl / 3)
     store.commit_presence("a", now=START, ttl=timedelta(minutes=5))
@@ -169,19 +170,29 @@ def test_clocks_that_differ_a_little_leave_the_shares_alone(store: MemoryStore) 
 
 
 class Breaking(MemoryStore):
-    """A store that fails when partitions are to be taken, once."""
+    """A store that fails when partitions are to be taken, once: before it takes them, or before it tells of it."""
 
-    failures = 1
+    def __init__(self, *, takes_first: bool) -> None:
+        super().__init__()
+        self._takes_first = takes_first
+        self._failures = 1
 
-    def commit_acquisitions(self, owner: str, *, now: datetime, ttl: timedelta, limit: int) -> list[Fence]:
-        if self.failures:
-            self.failures -= 1
+    def commit_acquisitions(
+        self, owner: str, *, held: Sequence[Fence], now: datetime, ttl: timedelta, limit: int
+    ) -> list[Fence]:
+        fails, self._failures = self._failures > 0, 0
+        if fails and not self._takes_first:
             raise StoreUnavailable("The connection is lost.")
-        return super().commit_acquisitions(owner, now=now, ttl=ttl, limit=limit)
+        taken = super().commit_acquisitions(owner, held=held, now=now, ttl=ttl, limit=limit)
+        if fails:
+            raise StoreUnavailable("The connection is lost.")
+        return taken
 
 
-def test_a_rebalance_that_broke_off_is_begun_again_in_the_next_step() -> None:
-    store = Breaking()
+@pytest.mark.parametrize("takes_first", [False, True])
+def test_a_rebalance_that_broke_off_is_begun_again_in_the_next_step(*, takes_first: bool) -> None:
+    """Also where the partitions were taken, and only the answer was lost."""
+    store = Breaking(takes_first=takes_first)
     store.ensure_partitions(COUNT)
     leases = leases_of(store, "a")
     with pytest.raises(StoreUnavailable):

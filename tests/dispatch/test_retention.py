@@ -7,6 +7,7 @@ import pytest
 from rota.dispatch.dispatcher import PRUNE_PAUSE, Dispatcher
 from rota.dispatch.retention import REST, Retention, prune
 from rota.service.context import Context
+from rota.service.creation import create_schedule
 from rota.store.port import LedgerKey, PruneOutcome
 from rota.testing.clock import ManualClock
 from tests.contract.builders import DAY, MINUTE, NINE, SECOND
@@ -78,11 +79,36 @@ def test_a_dispatcher_prunes_while_nothing_falls_due(
         keep=DAY,
     )
     clock.set(nine := datetime(2025, 6, 10, 9, tzinfo=UTC))
-    just_before = nine - timedelta(milliseconds=300)
+    assert dispatcher.step(nine - SECOND).wake_at == nine - SECOND + PRUNE_PAUSE
+    assert answers.asked == [(nine - SECOND - DAY, None, 100)]
+    just_before = nine - timedelta(milliseconds=100)
     assert dispatcher.step(just_before).wake_at == nine
-    assert answers.asked == [], "nine is near"
+    assert len(answers.asked) == 1, "nine is near"
 
     assert dispatcher.step(nine).admitted == 1
-    assert answers.asked == []
+    assert len(answers.asked) == 1
     assert dispatcher.step(nine).wake_at == nine + PRUNE_PAUSE
-    assert answers.asked == [(nine - DAY, None, 100)]
+    assert answers.asked[1:] == [(nine - DAY, PLACE, 100)]
+
+
+@pytest.mark.parametrize("context", ["memory"], indirect=True)
+def test_what_falls_due_each_second_leaves_time_to_prune(
+    context: Context, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create_schedule(context, {"job": "sales_report", "timezone": "UTC", "recurrence": {"every": "PT1S"}})
+    answers = Answers(*[PruneOutcome(runs=100, reached=PLACE)] * 1_000)
+    monkeypatch.setattr(context.store, "prune_history", answers.prune_history)
+    dispatcher = Dispatcher(
+        context.store,
+        cadences=context.cadences,
+        clock=clock,
+        owner="a",
+        lease=LEASE,
+        poll=MINUTE,
+        page=100,
+        keep=DAY,
+    )
+    end = clock.now() + 10 * SECOND
+    while clock.now() < end:
+        clock.set(max(clock.now(), min(end, dispatcher.step(clock.now()).wake_at)))
+    assert len(answers.asked) > 50

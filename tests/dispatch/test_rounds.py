@@ -6,14 +6,17 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from rota.dispatch.dispatcher import Dispatcher
 from rota.domain.admission import Admission
-from rota.domain.errors import UnreadableRow
-from rota.domain.identity import ScheduleId
+from rota.domain.errors import UnreadableRow, ZoneRulesDiffer
+from rota.domain.identity import ScheduleId, partition_of, slot_of
 from rota.domain.schedule import CadenceRow
 from rota.service.context import Context
+from rota.service.planning import plan_occurrences
 from rota.store.port import AdmissionOutcome, BeatsOutcome, DueTimes, Fence
 from rota.testing.clock import ManualClock
 from tests.dispatch.conftest import LEASE, START, NewDispatcher, run_instants, save, skips, work_off
+from tests.dispatch.test_poison import fail_for_zone
 
 NINE = datetime(2025, 6, 10, 9, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -186,3 +189,88 @@ def test_a_step_that_takes_too_long_breaks_off_to_renew_its_leases(
         dispatcher.step(clock.now())
     assert "admissions" in calls
     assert [one for one in itertools.pairwise(calls) if set(one) == {"admissions"}] == []
+
+
+def test_a_burst_in_one_partition_does_not_hold_up_what_the_planner_decides_in_another(
+    context: Context, new_dispatcher: NewDispatcher, clock: ManualClock
+) -> None:
+    ids = [f"report-{number}" for number in range(120)]
+    partitions = {id_: partition_of(slot_of(ScheduleId(id_)), 4) for id_ in ids}
+    for id_, partition in partitions.items():
+        if partition == 0:
+            save(context, id_, "0 9 * * *")
+    [last, *_] = [id_ for id_, partition in partitions.items() if partition == 3]
+    save(context, last, "0 9 * * *", max_occurrences=1)
+    dispatcher = Dispatcher(
+        context.store,
+        cadences=context.cadences,
+        clock=clock,
+        owner="a",
+        lease=LEASE,
+        poll=MINUTE,
+        page=8,
+        batch=4,
+    )
+    clock.set(NINE)
+    for _ in range(2):
+        dispatcher.step(NINE)
+    assert run_instants(context, last) == [NINE]
+
+
+def test_partitions_take_turns_where_a_page_is_not_enough_for_two(
+    context: Context, new_dispatcher: NewDispatcher, clock: ManualClock
+) -> None:
+    clock.leap(START - HOUR - clock.now())
+    for number in range(40):
+        save(context, f"behind-{number}", "* * * * *", overdue={"policy": "catch_up_all"})
+    clock.set(START)
+    dispatcher = new_dispatcher("a", page=1)
+    for _ in range(12):
+        dispatcher.step(START)
+    served = {
+        partition_of(slot_of(ScheduleId(f"behind-{number}")), 4)
+        for number in range(40)
+        if run_instants(context, f"behind-{number}")
+    }
+    assert served == {0, 1, 2, 3}
+
+
+def test_what_falls_due_behind_a_schedule_that_is_left_alone_is_woken_for(
+    context: Context, new_dispatcher: NewDispatcher, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(context, "elsewhere", "* * * * *", timezone="Europe/Paris")
+    partition = partition_of(slot_of(ScheduleId("elsewhere")), 4)
+    [beside, *_] = [
+        f"beside-{number}"
+        for number in range(40)
+        if partition_of(slot_of(ScheduleId(f"beside-{number}")), 4) == partition
+    ]
+    save(context, beside, "2 8 * * *")
+    fail_for_zone(context, monkeypatch, "Europe/Paris", ZoneRulesDiffer("The rules of Europe/Paris differ."))
+    dispatcher = new_dispatcher("a")
+    work_off(dispatcher, START + MINUTE)
+    just_before = START + 2 * MINUTE - timedelta(milliseconds=300)
+    work_off(dispatcher, just_before)
+    assert dispatcher.step(just_before).wake_at == START + 2 * MINUTE
+
+
+def test_planned_runs_that_are_judged_one_by_one_are_no_more_than_a_page(
+    context: Context, new_dispatcher: NewDispatcher, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(12):
+        save(context, f"planned-{number}", "0 9 * * *")
+        plan_occurrences(context, ScheduleId(f"planned-{number}"), until="2025-06-10T09:00:00Z")
+    dispatcher = new_dispatcher("a", page=2)
+    work_off(dispatcher, START)
+    read_planned = context.store.read_planned
+    judged: list[int] = []
+
+    def note(partition: int, *, now: datetime, limit: int):  # type: ignore[no-untyped-def]
+        found = read_planned(partition, now=now, limit=limit)
+        judged.append(len(found))
+        return found
+
+    monkeypatch.setattr(context.store, "read_planned", note)
+    clock.set(NINE + HOUR)
+    dispatcher.step(NINE + HOUR)
+    assert sum(judged) == 2

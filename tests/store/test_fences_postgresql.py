@@ -84,7 +84,7 @@ def rival(open_store: Callable[[], SqlStore]) -> SqlStore:
 
 
 def acquire(store: SqlStore, owner: str, *, later: timedelta = timedelta(0)) -> list[Fence]:
-    return store.commit_acquisitions(owner, now=NINE + later, ttl=TTL, limit=10)
+    return store.commit_acquisitions(owner, held=[], now=NINE + later, ttl=TTL, limit=10)
 
 
 def hold(store: SqlStore) -> Fence:
@@ -188,7 +188,7 @@ def prepare_planned(store: SqlStore) -> Write:
 
 
 def prepare_recovery(store: SqlStore) -> Write:
-    [fence] = store.commit_acquisitions("before", now=MADE_AT, ttl=TTL, limit=1)
+    [fence] = store.commit_acquisitions("before", held=[], now=MADE_AT, ttl=TTL, limit=1)
     schedule: Schedule = create(store)
     assert store.commit_admissions(fence, [admission(schedule)], now=NINE) == [AdmissionOutcome.ADMITTED]
     run = admission(schedule).runs[0]

@@ -121,7 +121,7 @@ def test_a_holder_that_is_taken_over_meanwhile_admits_nothing(meeting: Meeting) 
     meeting.first.commit_releases("node-a", [stale], now=MADE_AT)
 
     def take(store: SqlStore) -> list[Fence]:
-        return store.commit_acquisitions("node-b", now=MADE_AT, ttl=HOUR, limit=PARTITIONS)
+        return store.commit_acquisitions("node-b", held=[], now=MADE_AT, ttl=HOUR, limit=PARTITIONS)
 
     taken, beaten = meeting.of(take, lambda store: beat(store, stale))
     assert beaten == BeatsOutcome(fenced=frozenset({0}))

@@ -50,6 +50,22 @@ def test_what_another_one_holds_is_left_for_a_later_claim(store: SqlStore, url: 
     assert store.read_next_delivery_time(JOBS) is None
 
 
+def test_what_is_held_of_one_job_keeps_no_place_of_anothers(store: SqlStore, url: str) -> None:
+    """The earliest are all of one job, and somebody holds them; those of the other are behind them."""
+    for number in range(3):
+        queue_run(store, f"first-{number}")
+        queue_run(store, f"other-{number}", job="mail")
+    with psycopg.connect(url) as holder:
+        holder.execute("SELECT 1 FROM outbox WHERE job = 'sales_report' AND run_id < 'first-2' FOR UPDATE")
+        opened = store.commit_claims("worker-1", [*JOBS, "mail"], now=NINE, limit=3)
+        ids = [attempt.run.schedule_id for attempt in opened]
+        assert ids == ["first-2", "other-0", "other-1"]
+        rest = store.commit_claims("worker-1", [*JOBS, "mail"], now=NINE, limit=3)
+        assert [attempt.run.schedule_id for attempt in rest] == ["other-2"]
+    opened = store.commit_claims("worker-1", [*JOBS, "mail"], now=NINE, limit=3)
+    assert [attempt.run.schedule_id for attempt in opened] == ["first-0", "first-1"]
+
+
 def test_a_change_of_a_run_and_a_claim_of_it_do_not_wait_for_each_other(store: SqlStore, url: str) -> None:
     """The change holds the run and then takes its delivery, which is the other way round."""
     run = queue_run(store)

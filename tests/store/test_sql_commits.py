@@ -199,8 +199,9 @@ def test_processes_acquire_each_partition_once_and_lose_nothing(path: Path, stor
     script = (
         "import sys; from datetime import datetime, timedelta, UTC; from rota.store.sql import open_sql_store;"
         "store = open_sql_store(sys.argv[1]); now = datetime(2026, 1, 10, 9, tzinfo=UTC); sys.stdin.read(1);"
-        "held = [f for _ in range(8) for f in store.commit_acquisitions(sys.argv[2], now=now,"
-        " ttl=timedelta(minutes=5), limit=1)];"
+        "held = [];"
+        "[held.extend(store.commit_acquisitions(sys.argv[2], held=held, now=now, ttl=timedelta(minutes=5), limit=1))"
+        " for _ in range(8)];"
         "store.commit_checkpoints([(f, now) for f in held]); store.close(); print(*[f.partition for f in held])"
     )
     processes = [

@@ -1,18 +1,22 @@
 """What becomes of a commit that PostgreSQL gives up or cuts off: tried again where that may help, else told of."""
 
+import inspect
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
+from datetime import datetime, timedelta
+from unittest.mock import MagicMock
 
 import psycopg
 import pytest
 from sqlalchemy import Connection, event
 
+from rota.domain.identity import RunId
 from rota.domain.job import Job
 from rota.store.port import RunFilter, StoreUnavailable
 from rota.store.sql import SqlStore, open_sql_store
-from rota.store.sql.engine import TRIES_MAX
+from rota.store.sql.batches import WRITING
+from rota.store.sql.engine import TRIES_MAX, GivenUp
 from tests.conftest import NewDatabase
 from tests.contract.builders import NINE, admission
 from tests.contract.steps import create, fence_of
@@ -63,6 +67,37 @@ def test_what_is_always_given_up_is_told_of_at_last(store: SqlStore) -> None:
         store.commit_job(Job(name="mail"), now=NINE)
     assert len(raised) == TRIES_MAX
     assert store.get_job("mail") is None
+
+
+class Anything:
+    """It has whatever is asked of it; it is long, but nothing comes of a walk through it."""
+
+    def __getattr__(self, name: str) -> "Anything":
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Anything()
+
+    def __len__(self) -> int:
+        return 1
+
+    def __iter__(self) -> Iterator[object]:
+        return iter(())
+
+
+GIVEN: dict[object, object] = {datetime: NINE, int: 1, str: "x", RunId: RunId("x"), Job: Job(name="mail")}
+
+
+@pytest.mark.parametrize("method", sorted(name for name in dir(SqlStore) if name.startswith(WRITING)))
+def test_every_commit_is_tried_as_often_as_one_may_be(method: str) -> None:
+    """What it is handed does not matter: each transaction is given up as it begins."""
+    database = MagicMock()
+    database.writing.side_effect = GivenUp("given up")
+    commit = getattr(SqlStore(database), method)
+    parameters = inspect.signature(commit).parameters.values()
+    values = {value.name: GIVEN.get(value.annotation, Anything()) for value in parameters}
+    with pytest.raises(StoreUnavailable, match="given up"):
+        commit(**values)
+    assert database.writing.call_count == TRIES_MAX
 
 
 def test_what_can_be_walked_through_once_is_there_for_the_second_try_too(store: SqlStore) -> None:

@@ -169,7 +169,7 @@ def test_an_admission_that_meets_the_taking_of_its_partition_is_refused_or_waite
     schedule, fence = create(meeting.first), fence_of(meeting.first, 0)
     later = NINE + HOUR
     taken, outcomes = meeting.of(
-        lambda store: store.commit_acquisitions("node-b", now=later, ttl=MINUTE, limit=1),
+        lambda store: store.commit_acquisitions("node-b", held=[], now=later, ttl=MINUTE, limit=1),
         lambda store: store.commit_admissions(fence, [admission(schedule)], now=later),
     )
     assert (taken, outcomes) == ([Fence(partition=0, epoch=fence.epoch + 1)], [AdmissionOutcome.FENCED])
@@ -264,8 +264,8 @@ def test_a_clock_reading_is_written_by_both(meeting: Meeting) -> None:
 def test_partitions_are_taken_by_one(meeting: Meeting) -> None:
     meeting.first.ensure_partitions(4)
     taken = meeting.of(
-        lambda store: store.commit_acquisitions("a", now=NINE, ttl=MINUTE, limit=3),
-        lambda store: store.commit_acquisitions("b", now=NINE, ttl=MINUTE, limit=3),
+        lambda store: store.commit_acquisitions("a", held=[], now=NINE, ttl=MINUTE, limit=3),
+        lambda store: store.commit_acquisitions("b", held=[], now=NINE, ttl=MINUTE, limit=3),
     )
     assert [len(fences) for fences in taken] == [3, 1]
     assert not {fence.partition for fence in taken[0]} & {fence.partition for fence in taken[1]}
@@ -315,6 +315,23 @@ def test_an_attempt_whose_heartbeat_comes_first_is_not_lost(meeting: Meeting) ->
         lambda store: store.commit_settlements(
             [loss(run.run_id, at=now, retry_at=now)], fences=[fence_of_holder(store)]
         ),
+    )
+    assert outcomes == ([HeartbeatOutcome.CURRENT], [False])
+    assert run_of(meeting.first, run.run_id).state is RunState.RUNNING
+
+
+def test_a_settlement_that_has_waited_for_a_heartbeat_goes_by_the_lease_that_it_left(
+    meeting: Meeting,
+) -> None:
+    """Without a fence it waits; the heartbeat leaves the run's row as it is, and changes only the attempt's."""
+    run = queue_run(meeting.first)
+    open_attempt(meeting.first, run)
+    [attempt] = attempts_of(meeting.first, run.run_id)
+    now = attempt.lease_expires_at
+    beat = Heartbeat(run_id=run.run_id, attempt=1, lease_expires_at=now + MINUTE, progress=None)
+    outcomes = meeting.of(
+        lambda store: store.commit_heartbeats([beat], now=now),
+        lambda store: store.commit_settlements([loss(run.run_id, at=now, retry_at=now)]),
     )
     assert outcomes == ([HeartbeatOutcome.CURRENT], [False])
     assert run_of(meeting.first, run.run_id).state is RunState.RUNNING

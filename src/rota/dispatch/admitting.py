@@ -34,7 +34,7 @@ class PageReport:
     admitted: int = 0
     """Runs queued."""
     is_changed: bool = False
-    """Something was written, here or by somebody else meanwhile: there may be more to do at once."""
+    """Something was written: there may be more to do at once."""
     is_fenced: bool = False
     """The partition is no longer the caller's."""
 
@@ -93,7 +93,9 @@ def _commit(
     )
     refused: list[tuple[DueSchedule, Admission]] = []
     for (row, admission), outcome in zip(admissions, outcomes, strict=True):
-        report.is_changed = report.is_changed or outcome is not AdmissionOutcome.FENCED
+        # What is stale may be held by somebody else for long: at once it would be looked at again and again.
+        is_left = outcome in (AdmissionOutcome.FENCED, AdmissionOutcome.STALE)
+        report.is_changed = report.is_changed or not is_left
         if outcome is AdmissionOutcome.ADMITTED:
             report.admitted += queued_by(admission)
         elif outcome is AdmissionOutcome.FENCED:

@@ -51,7 +51,12 @@ class Beats:
         return self._one_by_one(fences, beats, after=after, now=now, each=each)
 
     def prepare(self, fences: Sequence[Fence], *, now: datetime, until: datetime, each: int) -> None:
-        """Compiles the cadences of what falls due in `(now, until]`, whose zones take some milliseconds each."""
+        """Compiles the cadences of what falls due in `(now, until]`, whose zones take some milliseconds each.
+
+        What could not be computed is tried again: a row may have been mended, or was read in a bad moment.
+        """
+        for cadence_id in [cadence_id for cadence_id, cadence in self._met.items() if cadence is None]:
+            del self._met[cadence_id]
         self._meet({key.cadence_id for key in self._read(fences, after=now, now=until, each=each)})
 
     def _read(self, fences: Sequence[Fence], *, after: datetime, now: datetime, each: int) -> list[BeatKey]:

@@ -11,7 +11,7 @@ statements and the next one finds all it needs in the store (I5).
 """
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -30,11 +30,14 @@ from rota.telemetry import get_logger
 BATCH = 2_000
 """Ordinary schedules a commit, unless told otherwise: some tens of milliseconds."""
 
-QUIET = timedelta(seconds=1)
-"""With nothing due in so long there is time for old history."""
+QUIET = timedelta(milliseconds=250)
+"""With nothing due in so long there is time for a batch of old history."""
 
-PRUNE_PAUSE = timedelta(milliseconds=200)
+PRUNE_PAUSE = timedelta(milliseconds=50)
 """Between two batches of it."""
+
+ANSWERS_BATCHES_MAX = 50
+"""Of kept answers to requests that a renewal forgets."""
 
 PRUNED_BY = 0
 """Whoever holds this partition does it: one is enough."""
@@ -76,7 +79,7 @@ class Dispatcher:
         self._leases = Leases(store, owner=owner, ttl=lease)
         self._line: ClockReading | None = None
         self._checkpoints: dict[int, tuple[Fence, datetime]] = {}
-        self._rounds = Rounds(store, cadences, page=page, batch=batch, drop=self._leases.drop)
+        self._rounds = Rounds(store, cadences, page=self._page, batch=batch, drop=self._leases.drop)
         self._retention = Retention(store, keep=keep, limit=self._page)
 
     def step(self, now: datetime) -> StepReport:
@@ -92,7 +95,7 @@ class Dispatcher:
             self._leases.renew(now)
             if self._line is not None:
                 self._store.commit_clock_reading(self._line)
-            self._store.prune_idempotency(now=now, limit=self._page)
+            self._forget_answers(now)
         elif self._leases.is_look_due(now):
             self._leases.look(now)
         fences = self._leases.held(now)
@@ -107,13 +110,14 @@ class Dispatcher:
         )
         if served.problem is not None:
             raise served.problem
-        due = [instant for times in due_times.values() for instant in (times.schedule, times.planned)]
-        due.append(self._leases.wanted_at(now))
         if served.is_changed or recovered:
             return StepReport(admitted=served.admitted, recovered=recovered, wake_at=now)
+        due = [instant for times in due_times.values() for instant in (times.schedule, times.planned)]
+        due.append(self._leases.wanted_at(now))
+        due += self._due_behind(fences.keys() - up_to_date, now)
         if is_renewal:
             self._rounds.prepare(fences, due_times, now=now)
-        due.append(self._prune(fences, due, now))
+        due.append(self._prune(fences, due, now, at_once=is_renewal))
         return StepReport(admitted=0, recovered=0, wake_at=_next_look(due, now, self._poll))
 
     def _until_renewal(self) -> Callable[[], bool]:
@@ -125,12 +129,24 @@ class Dispatcher:
         began = self._clock.now()
         return lambda: not timedelta(0) <= self._clock.now() - began < self._leases.renewal_interval
 
+    def _due_behind(self, partitions: Collection[int], now: datetime) -> list[datetime]:
+        """What falls due behind what is left alone, such as schedules of a zone with other rules."""
+        if not partitions:
+            return []
+        later = self._store.read_due_times(sorted(partitions), after=now)
+        return [due.earliest for due in later.values()]
+
+    def _forget_answers(self, now: datetime) -> None:
+        for _ in range(ANSWERS_BATCHES_MAX):
+            if self._store.prune_idempotency(now=now, limit=self._page) < self._page:
+                return
+
     def _prune(
-        self, fences: Mapping[int, Fence], due: Iterable[datetime | None], now: datetime
+        self, fences: Mapping[int, Fence], due: Iterable[datetime | None], now: datetime, *, at_once: bool
     ) -> datetime | None:
-        """A batch of old history, where nothing falls due meanwhile; when to go on with it."""
+        """A batch of old history, where nothing falls due meanwhile or it is to be `at_once`; when to go on with it."""
         is_quiet = _next_look(due, now, QUIET) == now + QUIET
-        if not is_quiet or PRUNED_BY not in fences:
+        if PRUNED_BY not in fences or not (is_quiet or at_once):
             return None
         pruned = self._retention.step(now)
         return None if pruned is None or pruned.reached is None else now + PRUNE_PAUSE

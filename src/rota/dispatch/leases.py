@@ -130,7 +130,10 @@ class Leases:
             log.info("lease.release", partitions=len(beyond), owner=self.owner)
         missing = share - len(self._fences)
         if missing > 0:
-            taken = self._store.commit_acquisitions(self.owner, now=now, ttl=self._ttl, limit=missing)
+            held = list(self._fences.values())
+            taken = self._store.commit_acquisitions(
+                self.owner, held=held, now=now, ttl=self._ttl, limit=missing
+            )
             self._fences |= {fence.partition: fence for fence in taken}
             if taken:
                 log.info("lease.acquire", partitions=len(taken), owner=self.owner)

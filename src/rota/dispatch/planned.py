@@ -20,6 +20,7 @@ class PlannedReport:
     """What became of the planned runs of a partition in one step."""
 
     queued: int = 0
+    looked_at: int = 0
     is_changed: bool = False
 
 
@@ -43,7 +44,7 @@ def admit_planned(
         if outcome is AdmissionOutcome.ADMITTED:
             queued += queued_by(admission)
         is_changed = is_changed or outcome is not AdmissionOutcome.FENCED
-    return PlannedReport(queued=queued, is_changed=is_changed)
+    return PlannedReport(queued=queued, looked_at=at_once.total + len(rows), is_changed=is_changed)
 
 
 def _plan_of(plans: Plans, rows: list[PlannedDue | Unreadable]) -> Admission | Unreadable:

@@ -82,7 +82,8 @@ class Plans:
     def _unless_more_is_planned(self, due: DueSchedule, admission: Admission) -> Admission:
         """A schedule that names no more ends only after its planned runs: one may have been moved behind the last."""
         is_exhausted = due.schedule.status is not admission.status is ScheduleStatus.ENDED
-        if not is_exhausted:
+        # Whatever plans a run raises `careful_until`: most schedules have none, and are not asked.
+        if not is_exhausted or due.schedule.careful_until is None:
             return admission
         ahead = self._store.list_ahead(due.schedule.schedule_id, from_=LATEST, limit=1)
         if not ahead:

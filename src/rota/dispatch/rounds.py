@@ -9,7 +9,7 @@ begins after the one that was served last. Of a partition that raises, the other
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from rota.cadences import Cadences
@@ -28,7 +28,7 @@ EACH_MIN = 10
 PREPARED_EACH = 100
 """Schedules of a partition that are looked at ahead of their time."""
 
-BACKLOG_SHARE = 4
+BACKLOG_SHARE = 8
 """A round reads this part of a page of the backlog: each may be a long walk, with many runs to write."""
 
 BEGINNING = datetime.min.replace(tzinfo=UTC)
@@ -45,6 +45,8 @@ class RoundReport:
     is_time_up: Callable[[], bool]
     problem: RotaError | None = None
     """The first that one of the partitions raised."""
+    gone: set[int] = field(default_factory=set)
+    """Partitions that turned out to be no longer the caller's."""
 
 
 class Rounds:
@@ -53,17 +55,20 @@ class Rounds:
     def __init__(
         self, store: Store, cadences: Cadences, *, page: int, batch: int, drop: Callable[[int], None]
     ) -> None:
-        """`page` schedules go through the planner in a round, and `batch` are admitted by one commit of beats.
+        """`page` schedules, at most as many as the store takes, go through the planner in a round, and `batch` are
+        admitted by one commit of beats.
 
         `drop` is told of partitions that turn out to be no longer the caller's.
         """
         self._store = store
         self._cadences = cadences
         self._beats = Beats(store, cadences)
-        self._page = min(page, store.elements_max)
+        self._page = page
         self._batch = batch
         self._drop = drop
         self._differing: set[ZoneRules] = set()
+        self._refused: set[int] = set()
+        """Partitions in which a commit of beats met a key that exists: the planner's alone until it is through."""
         self._planned, self._slice, self._backlog = _Turns(), _Turns(), _Turns()
 
     def serve(
@@ -79,24 +84,27 @@ class Rounds:
         It is asked between two commits whether `is_time_up`: then the rest is left for the next round.
         """
         report = RoundReport(is_time_up=is_time_up)
-        self._serve_planned(
-            [fences[partition] for partition, due in due_times.items() if _is_due(due.planned, now)],
-            report,
-            now=now,
-        )
+        planned = {fences[partition] for partition, due in due_times.items() if _is_due(due.planned, now)}
+        self._serve_planned(planned, report, now=now)
         border = now - SLICE
         standing = _standing(fences, due_times, until=now)
         is_full = self._admit_beats(standing, report, after=border, now=now)
-        self._admit_beats(_standing(fences, due_times, until=border), report, after=BEGINNING, now=now)
+        behind = _standing(fences, due_times, until=border)
+        self._admit_beats(behind, report, after=BEGINNING, now=now)
         if standing:
             left = self._store.read_due_times([fence.partition for fence in standing])
+            share = max(1, self._page // BACKLOG_SHARE)
             # While commits of beats are full, most of what is left of the slice is theirs.
-            if not is_full:
-                in_slice = self._slice.order(_standing(fences, left, until=now))
-                self._serve_pages(in_slice, report, after=border, now=now, limit=self._page)
-            backlog = self._backlog.order(_standing(fences, left, until=border))
-            limit = max(1, self._page // BACKLOG_SHARE)
-            self._serve_pages(backlog, report, after=BEGINNING, now=now, limit=limit)
+            self._serve_pages(
+                self._slice,
+                _standing(fences, left, until=now),
+                report,
+                after=border,
+                now=now,
+                limit=share if is_full else self._page,
+            )
+            behind = _standing(fences, left, until=border)
+            self._serve_pages(self._backlog, behind, report, after=BEGINNING, now=now, limit=share)
         return report
 
     def prepare(
@@ -107,22 +115,24 @@ class Rounds:
         if soon:
             self._beats.prepare(soon, now=now, until=now + SLICE, each=PREPARED_EACH)
 
-    def _serve_planned(self, fences: Sequence[Fence], report: RoundReport, *, now: datetime) -> None:
+    def _serve_planned(self, fences: Iterable[Fence], report: RoundReport, *, now: datetime) -> None:
         left = self._page
         for fence in self._planned.order(fences):
             if left <= 0 or report.is_time_up():
                 report.is_changed = True
                 return
+            self._planned.take(fence)
             with _noting_problems(report):
                 planned = admit_planned(self._store, self._cadences, fence, now=now, limit=left)
                 report.admitted += planned.queued
                 report.is_changed |= planned.is_changed
-                left -= planned.queued
+                left -= planned.looked_at
 
     def _admit_beats(
         self, fences: Sequence[Fence], report: RoundReport, *, after: datetime, now: datetime
     ) -> bool:
         """Whether there may be more of them."""
+        fences = [fence for fence in fences if fence.partition not in self._refused | report.gone]
         if not fences:
             return False
         if report.is_time_up():
@@ -136,20 +146,30 @@ class Rounds:
             report.admitted += admitted
             report.is_changed |= admitted > 0
             for partition in beats.fenced:
-                self._drop(partition)
-            limit = min(each, self._store.elements_max)
+                self._let_go(partition, report)
+            self._refused |= {fence.partition for fence in beats.refused}
             for fence in beats.refused:
-                self._serve_page(fence, report, after=after, now=now, limit=limit)
+                self._serve_page(fence, report, after=after, now=now, limit=min(each, self._page))
         return admitted >= each
 
     def _serve_pages(
-        self, fences: Iterable[Fence], report: RoundReport, *, after: datetime, now: datetime, limit: int
+        self,
+        turns: "_Turns",
+        fences: Sequence[Fence],
+        report: RoundReport,
+        *,
+        after: datetime,
+        now: datetime,
+        limit: int,
     ) -> None:
         left = limit
-        for fence in fences:
+        for fence in turns.order(fences):
+            if fence.partition in report.gone:
+                continue
             if left <= 0 or report.is_time_up():
                 report.is_changed = True
                 return
+            turns.take(fence)
             with _noting_problems(report):
                 left -= self._serve_page(fence, report, after=after, now=now, limit=left)
 
@@ -169,22 +189,31 @@ class Rounds:
         report.admitted += page.admitted
         report.is_changed |= page.is_changed
         if page.is_fenced:
-            self._drop(fence.partition)
+            self._let_go(fence.partition, report)
+        elif page.read < limit:
+            self._refused.discard(fence.partition)
         return page.read
+
+    def _let_go(self, partition: int, report: RoundReport) -> None:
+        report.gone.add(partition)
+        self._refused.discard(partition)
+        self._drop(partition)
 
 
 class _Turns:
     """Whose turn it is."""
 
     def __init__(self) -> None:
-        self._last_served = -1
+        self._last_taken = -1
 
-    def order(self, fences: Iterable[Fence]) -> Iterator[Fence]:
-        """Beginning after the one that was taken last, whatever became of it: of one that raises, too."""
-        last = self._last_served
-        for fence in sorted(fences, key=lambda fence: (fence.partition <= last, fence.partition)):
-            self._last_served = fence.partition
-            yield fence
+    def order(self, fences: Iterable[Fence]) -> list[Fence]:
+        """Beginning after the one that was taken last."""
+        last = self._last_taken
+        return sorted(fences, key=lambda fence: (fence.partition <= last, fence.partition))
+
+    def take(self, fence: Fence) -> None:
+        """Before it is served: of one that raises, the turn is over too."""
+        self._last_taken = fence.partition
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from rota.domain.instants import format_instant, whole_second_floor
 from rota.service.context import Context
 from rota.service.representation import Wire
 from rota.service.zone_updates import differing_zones
-from rota.store.port import PartitionState, StoreUnavailable
+from rota.store.port import PartitionState, StoreUnavailable, is_held
 
 UNAVAILABLE = (StoreUnavailable, ClockUnreadable)
 """Errors that pass without a change of the request: try again."""
@@ -79,10 +79,7 @@ def _leap(context: Context) -> str | None:
 
 
 def _partitions(states: list[PartitionState], warnings: list[str], *, now: datetime) -> Wire:
-    held = sum(
-        state.owner is not None and state.expires_at is not None and state.expires_at > now
-        for state in states
-    )
+    held = sum(is_held(state, now=now) for state in states)
     if held < len(states):
         warnings.append(
             f"dispatcher: no live holder for {len(states) - held} of {len(states)} partitions; "

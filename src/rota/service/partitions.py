@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from rota.domain.instants import format_instant
 from rota.service.context import Context
 from rota.service.representation import Wire
-from rota.store.port import LEASE_MAX, DueCount, PartitionState, lease_has_ended
+from rota.store.port import DueCount, PartitionState, is_held
 
 COUNTED_MAX = 1_000
 """Of a partition, of schedules and of planned runs each: to know that there is a backlog, and whether it shrinks."""
@@ -43,7 +43,7 @@ def show_partitions(context: Context) -> Wire:
     standings = [
         _Standing(
             state=state,
-            is_held=_is_held(state, now=now),
+            is_held=is_held(state, now=now),
             lag=max(timedelta(0), now - due_times[number].earliest) if number in due_times else timedelta(0),
             due=counts.get(number, DueCount()),
         )
@@ -56,14 +56,6 @@ def show_partitions(context: Context) -> Wire:
         "partitions": [_to_wire(standing, limit=limit) for standing in standings],
         "totals": _totals(standings, limit=limit),
     }
-
-
-def _is_held(state: PartitionState, *, now: datetime) -> bool:
-    return (
-        state.owner is not None
-        and state.expires_at is not None
-        and not lease_has_ended(state.expires_at, now=now, longest=LEASE_MAX)
-    )
 
 
 def _to_wire(standing: _Standing, *, limit: int) -> Wire:

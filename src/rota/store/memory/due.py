@@ -23,13 +23,15 @@ from rota.store.port import (
 
 
 class MemoryDue(Records):
-    def read_due_times(self, partitions: Sequence[int]) -> dict[int, DueTimes]:
+    def read_due_times(
+        self, partitions: Sequence[int], *, after: datetime | None = None
+    ) -> dict[int, DueTimes]:
         with self._lock:
             schedules = [(schedule.partition, due_at) for due_at, schedule in self._owing()]
             planned = [
                 (run.partition, run.due_at) for run in self._runs.values() if run.state is RunState.PLANNED
             ]
-        of_schedules, of_planned = _earliest(schedules), _earliest(planned)
+        of_schedules, of_planned = _earliest(schedules, after=after), _earliest(planned, after=after)
         return {
             partition: DueTimes(schedule=of_schedules.get(partition), planned=of_planned.get(partition))
             for partition in sorted(of_schedules.keys() | of_planned.keys())
@@ -141,8 +143,9 @@ class MemoryDue(Records):
         return tuple(parked[:PARKED_PER_ADMISSION_MAX])
 
 
-def _earliest(due: Iterable[tuple[int, datetime]]) -> dict[int, datetime]:
+def _earliest(due: Iterable[tuple[int, datetime]], *, after: datetime | None) -> dict[int, datetime]:
     earliest: dict[int, datetime] = {}
     for partition, due_at in due:
-        earliest[partition] = min(due_at, earliest.get(partition, due_at))
+        if after is None or due_at > after:
+            earliest[partition] = min(due_at, earliest.get(partition, due_at))
     return earliest

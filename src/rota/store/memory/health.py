@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from rota.store.memory.tables import Tables
-from rota.store.port import CLOCK_READINGS_MAX, ClockReading
+from rota.store.port import CLOCK_READINGS_MAX, ClockReading, Notice
 
 
 class MemoryHealth(Tables):
@@ -25,6 +25,7 @@ class MemoryHealth(Tables):
     def commit_clock_confirmation(self, reading: ClockReading) -> None:
         with self._lock:
             self._clock_readings.clear()
+            self._lock.note(Notice.DUE)
             self._write_clock_reading(reading)
 
     def prune_idempotency(self, *, now: datetime, limit: int) -> int:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from rota.store.memory.tables import Tables
-from rota.store.port import LEASE_MAX, Fence, PartitionState, lease_has_ended
+from rota.store.port import LEASE_MAX, Fence, PartitionState, is_held, lease_has_ended
 
 
 class MemoryLeases(Tables):
@@ -22,9 +22,16 @@ class MemoryLeases(Tables):
         with self._lock:
             return [self._partitions[partition] for partition in sorted(self._partitions)]
 
-    def commit_acquisitions(self, owner: str, *, now: datetime, ttl: timedelta, limit: int) -> list[Fence]:
+    def commit_acquisitions(
+        self, owner: str, *, held: Sequence[Fence], now: datetime, ttl: timedelta, limit: int
+    ) -> list[Fence]:
         with self._lock:
-            free = [state for _, state in sorted(self._partitions.items()) if _is_free(state, now=now)]
+            known = set(held)
+            free = [
+                state
+                for _, state in sorted(self._partitions.items())
+                if not is_held(state, now=now) or (state.owner == owner and _fence_of(state) not in known)
+            ]
             fences = []
             for state in free[:limit]:
                 taken = replace(state, owner=owner, epoch=state.epoch + 1, expires_at=now + ttl)
@@ -91,9 +98,5 @@ class MemoryLeases(Tables):
         return self._holds(fence, fence.partition) and self._partitions[fence.partition].owner == owner
 
 
-def _is_free(state: PartitionState, *, now: datetime) -> bool:
-    return (
-        state.owner is None
-        or state.expires_at is None
-        or lease_has_ended(state.expires_at, now=now, longest=LEASE_MAX)
-    )
+def _fence_of(state: PartitionState) -> Fence:
+    return Fence(partition=state.partition, epoch=state.epoch)

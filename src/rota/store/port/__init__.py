@@ -37,6 +37,7 @@ from rota.store.port.leases import (
     Fence,
     PartitionState,
     PresenceStore,
+    is_held,
     lease_has_ended,
 )
 from rota.store.port.notices import (
@@ -143,6 +144,7 @@ __all__ = [
     "UsedZoneRules",
     "WorkStore",
     "ZoneRules",
+    "is_held",
     "is_soon",
     "lease_has_ended",
     "makes_due_soon",

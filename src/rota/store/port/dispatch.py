@@ -114,10 +114,14 @@ class DispatchStore(KeyUseStore, PresenceStore, Protocol):
         """Makes `count` partitions where there are none; the count that the store has (fixed once made)."""
 
     def list_partitions(self) -> list[PartitionState]: ...
-    def commit_acquisitions(self, owner: str, *, now: datetime, ttl: timedelta, limit: int) -> list[Fence]:
+    def commit_acquisitions(
+        self, owner: str, *, held: Sequence[Fence], now: datetime, ttl: timedelta, limit: int
+    ) -> list[Fence]:
         """Takes up to `limit` partitions that nobody holds at `now`, each at its epoch + 1.
 
         A lease that ends more than `LEASE_MAX` after `now` was written under a clock that was ahead: it counts as free.
+        So does one that bears the owner's name but is none of those that it knows to be `held`: the answer to an
+        earlier acquisition was lost, and nobody else would hold the partition until that lease has ended.
         """
 
     def commit_renewals(
@@ -129,8 +133,10 @@ class DispatchStore(KeyUseStore, PresenceStore, Protocol):
     def commit_checkpoints(self, checkpoints: Iterable[tuple[Fence, datetime]]) -> None:
         """Under their epochs; a stale one changes nothing."""
 
-    def read_due_times(self, partitions: Sequence[int]) -> dict[int, DueTimes]:
-        """Of each partition in which something is or will be due."""
+    def read_due_times(
+        self, partitions: Sequence[int], *, after: datetime | None = None
+    ) -> dict[int, DueTimes]:
+        """Of each partition in which something is or will be due (later than `after`)."""
 
     def count_due(self, partitions: Sequence[int], *, now: datetime, limit: int) -> dict[int, DueCount]:
         """Of each partition in which something is due at `now`: how much, counted up to `limit`."""

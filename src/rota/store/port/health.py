@@ -35,7 +35,10 @@ class HealthStore(Protocol):
         """
 
     def commit_clock_confirmation(self, reading: ClockReading) -> None:
-        """In place of all of them: no machine has anything left to judge the present time by, but for this reading."""
+        """In place of all of them: no machine has anything left to judge the present time by, but for this reading.
+
+        Gives cause for `Notice.DUE`: dispatchers that had stopped for their clock look at once.
+        """
 
     def prune_idempotency(self, *, now: datetime, limit: int) -> int:
         """Forgets up to `limit` expired records; how many it forgot."""

@@ -36,6 +36,15 @@ class PartitionState:
     """Everything due up to here has been admitted: reported, never the lower bound of a scan."""
 
 
+def is_held(state: PartitionState, *, now: datetime) -> bool:
+    """Whether somebody holds the partition at `now`."""
+    return (
+        state.owner is not None
+        and state.expires_at is not None
+        and not lease_has_ended(state.expires_at, now=now, longest=LEASE_MAX)
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DueCount:
     """How much of a partition is due and not admitted: each counted up to a limit, at which there may be more."""

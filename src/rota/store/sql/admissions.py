@@ -2,7 +2,9 @@
 
 1. The partition's row is read under a share lock: the epoch must be the fence's, and stays it until the commit (I6).
 2. The schedules are read under row locks, each with the window of the version that owns its cursor (I8), and the runs
-   that are to change as well. Elements are judged by them; one that does not apply drops out.
+   that are to change as well. Elements are judged by them; one that does not apply drops out. On PostgreSQL what
+   another connection holds is passed over, and is as stale as what it may leave: one schedule that somebody is slow
+   with keeps none of the others waiting, and is read again in the next step.
 3. Schedules are advanced, runs, delivery intents and skips are written, each table by one statement for the batch. The
    condition is repeated in the update: should it ever find another state, the batch is undone. What few elements have
    (changed runs, the end of a window, a later `careful_until`) is a statement more only where there is some.
@@ -91,7 +93,8 @@ def _admit(
     if not holds(connection, fence):
         return [AdmissionOutcome.FENCED] * len(admissions)
     standings = _read_standings(connection, admissions)
-    stored = read_stored(connection, [change for admission in admissions for change in admission.run_changes])
+    changes = [change for admission in admissions for change in admission.run_changes]
+    stored = read_stored(connection, changes, waiting=False)
     outcomes = [
         _judge(standings.get(admission.schedule_id), stored, fence, admission) for admission in admissions
     ]
@@ -228,7 +231,7 @@ _READ_STANDINGS = (
     )
     .where(schedules.c.id.in_(bindparam("ids", expanding=True)))
     .order_by(schedules.c.id)
-    .with_for_update(of=schedules)
+    .with_for_update(of=schedules, skip_locked=True)
 )
 _ADVANCE = Prepared(
     update(schedules)

@@ -40,6 +40,12 @@ class Part:
             )
 
 
+def has_row_locks(connection: Connection) -> bool:
+    """Whether other connections may hold rows: then `SKIP LOCKED` may have passed over what was not found. SQLite has
+    one writer, and ignores those words."""
+    return connection.dialect.name == "postgresql"
+
+
 def holds(connection: Connection, fence: Fence) -> bool:
     """Whether the fence names its partition's present epoch, which then cannot change before the commit (I6)."""
     epoch: int | None = connection.execute(_READ_EPOCH, {"partition": fence.partition}).scalar()

@@ -37,10 +37,13 @@ DUE_TIMES_KEPT = 64
 
 
 class SqlDispatch(Part):
-    def read_due_times(self, partitions: Sequence[int]) -> dict[int, DueTimes]:
+    def read_due_times(
+        self, partitions: Sequence[int], *, after: datetime | None = None
+    ) -> dict[int, DueTimes]:
         if not partitions:
             return {}
         arguments = {f"partition_{place}": partition for place, partition in enumerate(partitions)}
+        arguments["after"] = cells.millis(after or EARLIEST)
         with self._database.reading() as connection:
             found = _read_due_times_of(len(partitions)).read(connection, arguments).all()
         return {
@@ -135,13 +138,13 @@ def _read_due_times_of(count: int) -> Prepared:
     wanted = values(column("partition", Integer), name="wanted").data(places).cte()
     earliest = (
         select(schedules.c.next_due)
-        .where(schedules.c.partition == wanted.c.partition, *_OWES)
+        .where(schedules.c.partition == wanted.c.partition, schedules.c.next_due > bindparam("after"), *_OWES)
         .order_by(schedules.c.next_due)
         .limit(literal_column("1"))
     )
     planned = (
         select(runs.c.due_at)
-        .where(runs.c.partition == wanted.c.partition, is_planned())
+        .where(runs.c.partition == wanted.c.partition, runs.c.due_at > bindparam("after"), is_planned())
         .order_by(runs.c.due_at)
         .limit(literal_column("1"))
     )

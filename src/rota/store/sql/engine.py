@@ -122,7 +122,11 @@ def tried_again(commit: Callable[Arguments, Answer]) -> Callable[Arguments, Answ
                 return commit_kept(*arguments, **options)
             except GivenUp:
                 continue
-        return commit_kept(*arguments, **options)
+        try:
+            return commit_kept(*arguments, **options)
+        except GivenUp as error:
+            # No longer told as given up: a commit that is part of another is not tried as often as both together.
+            raise StoreUnavailable(str(error)) from error
 
     return commit_again
 

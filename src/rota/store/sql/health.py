@@ -8,10 +8,11 @@ from sqlalchemy.exc import IntegrityError
 from rota.domain.errors import UnreadableRow
 from rota.domain.instants import format_instant, parse_instant
 from rota.domain.json_text import JsonText, encode_json, load_json
-from rota.store.port import CLOCK_READINGS_MAX, ClockReading, Heard, Subscription
+from rota.store.port import CLOCK_READINGS_MAX, ClockReading, Heard, Notice, Subscription
 from rota.store.sql import cells
 from rota.store.sql.batches import Part
 from rota.store.sql.engine import is_unique_violation
+from rota.store.sql.notices import notify
 from rota.store.sql.schema import idempotency, settings
 
 CLOCK_READING = "clock_reading:"
@@ -68,6 +69,7 @@ class SqlHealth(Part):
         with self._database.writing() as connection:
             if is_alone:
                 connection.execute(delete(settings).where(_IS_CLOCK_READING))
+                notify(connection, Notice.DUE)
             if reading.boot_id is None:
                 return
             values = {"key_name": CLOCK_READING + reading.boot_id, "value": _to_text(reading)}

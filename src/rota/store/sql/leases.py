@@ -14,6 +14,7 @@ from sqlalchemy import (
     insert,
     or_,
     select,
+    tuple_,
     update,
 )
 from sqlalchemy.exc import IntegrityError
@@ -48,9 +49,12 @@ class SqlLeases(Part):
             found = connection.execute(select(partitions).order_by(partitions.c.partition)).mappings()
             return [rows.to_partition(row) for row in found]
 
-    def commit_acquisitions(self, owner: str, *, now: datetime, ttl: timedelta, limit: int) -> list[Fence]:
+    def commit_acquisitions(
+        self, owner: str, *, held: Sequence[Fence], now: datetime, ttl: timedelta, limit: int
+    ) -> list[Fence]:
         with self._database.writing() as connection:
-            free = connection.execute(_READ_FREE, {**_bounds(now), "limit": limit}).all()
+            known = {"owner": owner, "held": [(fence.partition, fence.epoch) for fence in held]}
+            free = connection.execute(_READ_FREE, {**_bounds(now), **known, "limit": limit}).all()
             fences = [Fence(partition=partition, epoch=epoch + 1) for partition, epoch in free]
             expiry = {"owner": owner, "expires_at": now + ttl}
             _change_each(connection, _TAKE, [_key_values(fence) | expiry for fence in fences])
@@ -135,6 +139,8 @@ _READ_FREE = (
             partitions.c.owner.is_(None),
             partitions.c.expires_at.is_(None),
             _has_ended(partitions.c.expires_at),
+            (partitions.c.owner == bindparam("owner"))
+            & tuple_(partitions.c.partition, partitions.c.epoch).not_in(bindparam("held", expanding=True)),
         )
     )
     .order_by(partitions.c.partition)

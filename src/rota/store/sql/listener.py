@@ -23,7 +23,8 @@ from rota.store.sql.notices import channel_of
 PAUSE_MIN_SECONDS = 0.1
 PAUSE_MAX_SECONDS = 5.0
 CHECKED_AFTER_SECONDS = 30.0
-"""Silence after which the connection is tried out: a server that is gone without a word says nothing either."""
+"""Silence after which the connection is tried out: a server that is gone without a word says nothing either. How long
+the trial takes then is set for the connection (`postgresql.SILENCE`)."""
 
 END_SECONDS = 5.0
 """How long a close waits for the thread, which a server that does not answer may hold; it ends by itself then."""

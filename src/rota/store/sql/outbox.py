@@ -8,8 +8,11 @@ from sqlalchemy import (
     Connection,
     Integer,
     RowMapping,
+    TableValuedAlias,
     Text,
+    all_,
     bindparam,
+    cast,
     column,
     delete,
     func,
@@ -19,6 +22,7 @@ from sqlalchemy import (
     true,
     union_all,
 )
+from sqlalchemy.dialects.postgresql import ARRAY
 
 from rota.domain.run import Run, RunState
 from rota.store.port import Delivery, Notice
@@ -55,7 +59,14 @@ def take_deliveries(
         return _read_available(connection, jobs, now=now, limit=limit)  # It has one writer.
     _walk_in_order(connection)
     wanted = {"jobs": encode_texts(list(dict.fromkeys(jobs))), "now": cells.millis(now), "limit": limit}
-    found = [rows.to_delivery(row) for row in _TAKE.read(connection, wanted).mappings()]
+    shares = list(_TAKE.read(connection, wanted).mappings())
+    found = [rows.to_delivery(row) for row in shares if row["run_id"] is not None]
+    counted = sum({row["share_of"]: cells.integer(row["size"]) for row in shares}.values())
+    if len(found) < counted:
+        # Of what was counted somebody else holds some, which may be all of one job: it keeps no place of the others.
+        taken = encode_texts([delivery.run_id for delivery in found])
+        more = {**wanted, "taken": taken, "limit": limit - len(found)}
+        found += [rows.to_delivery(row) for row in _TAKE_MORE.read(connection, more).mappings()]
     return sorted(found, key=_order_of)
 
 
@@ -216,11 +227,12 @@ def _read_next_times_of(job_count: int) -> Prepared:
 def _take() -> Prepared:
     """Of each job as many as are among the earliest of all, so that no more rows are locked than are taken.
 
-    Whoever comes second passes over the rows that the first has locked, and takes those behind them.
+    Whoever comes second passes over the rows that the first has locked, and takes those behind them. Each row bears
+    its job's share, and a job of which nothing is taken has a row of its own.
     """
     limit = bindparam("limit", required=True, type_=Integer)
     in_order = (outbox.c.available_at, outbox.c.run_id)
-    wanted = func.unnest(array_of("jobs", Text())).table_valued(column("job", Text)).render_derived("wanted")
+    wanted = _wanted_jobs()
     available = select(outbox).where(outbox.c.available_at <= bindparam("now"))
     first = (
         available.where(outbox.c.job == wanted.c.job).order_by(*in_order).limit(limit).lateral("first_of_job")
@@ -240,10 +252,45 @@ def _take() -> Prepared:
         .with_for_update(skip_locked=True)
         .lateral("taken")
     )
-    return Prepared(select(taken).select_from(share.join(taken, true())))
+    return Prepared(
+        select(share.c.job.label("share_of"), share.c.size, taken).select_from(share.outerjoin(taken, true()))
+    )
+
+
+def _take_more() -> Prepared:
+    """Of each job the earliest that nobody holds, and of them the earliest of all.
+
+    It locks more rows than it takes, until the end of the transaction: seldom, and others pass over them.
+    """
+    limit = bindparam("limit", required=True, type_=Integer)
+    wanted = _wanted_jobs()
+    free = (
+        select(outbox)
+        .where(
+            outbox.c.available_at <= bindparam("now"),
+            outbox.c.job == wanted.c.job,
+            # Its own locks a connection does not pass over.
+            outbox.c.run_id != all_(cast(array_of("taken", Text()), ARRAY(Text()))),
+        )
+        .order_by(outbox.c.available_at, outbox.c.run_id)
+        .limit(limit)
+        .with_for_update(skip_locked=True)
+        .lateral("free")
+    )
+    return Prepared(
+        select(free)
+        .select_from(wanted.join(free, true()))
+        .order_by(free.c.available_at, free.c.run_id)
+        .limit(limit)
+    )
+
+
+def _wanted_jobs() -> TableValuedAlias:
+    return func.unnest(array_of("jobs", Text())).table_valued(column("job", Text)).render_derived("wanted")
 
 
 _TAKE = _take()
+_TAKE_MORE = _take_more()
 _WRITE = Prepared(insert(outbox))
 _DROP = Prepared(
     delete(outbox).where(

@@ -6,6 +6,11 @@ is second waits and then sees what the first has left. Readers run REPEATABLE RE
 A process that is frozen in the middle of a transaction would keep its locks, and with them its partitions, for as long
 as its connection lives: the server ends such a transaction after `IDLE_IN_TRANSACTION`, which is below the shortest
 lease that can be set. So whoever takes over waits for the end of the lease, and for nothing else.
+
+A server that is gone without a word, its machine off or the way to it cut, would be waited for as long as the kernel
+does, which is for hours: every loop would hang in its call, and the thread that listens would hear nothing any more.
+The kernel is told to give up a connection that is silent (`SILENCE`), within half a minute, and the caller is told
+`StoreUnavailable`.
 """
 
 from datetime import timedelta
@@ -22,6 +27,15 @@ CONNECTIONS_MAX = 16
 CONNECT_TIMEOUT_SECONDS = 5
 IDLE_IN_TRANSACTION = timedelta(seconds=5)
 STATEMENT_TIMEOUT = timedelta(seconds=30)
+SILENCE = {
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 15_000,
+}
+"""Parameters of libpq, in seconds; the last in milliseconds. The first three find a server that is gone while its
+answer is waited for, the last one also while something is sent. A statement that takes long is not silent: its
+server's kernel answers. Unix sockets have none of them."""
 
 
 class PostgresDatabase(Database):
@@ -38,11 +52,7 @@ class PostgresDatabase(Database):
             max_overflow=0,
             pool_timeout=busy_timeout.total_seconds(),
             pool_pre_ping=True,
-            connect_args={
-                "application_name": "rota",
-                "connect_timeout": CONNECT_TIMEOUT_SECONDS,
-                "options": _options(url, busy_timeout),
-            },
+            connect_args=_connect_arguments(url, busy_timeout),
         )
         super().__init__(
             name=name_of(url),
@@ -63,6 +73,19 @@ def _check_options(url: URL) -> None:
         make_conninfo(**dict.fromkeys(url.query, ""))
     except ProgrammingError as error:
         raise StoreUnavailable(f"The database address {name_of(url)} has an {error}.") from None
+
+
+def _connect_arguments(url: URL, busy_timeout: timedelta) -> dict[str, str | int]:
+    """What the address says itself goes before what we would say."""
+    ours: dict[str, str | int] = {
+        "application_name": "rota",
+        "connect_timeout": CONNECT_TIMEOUT_SECONDS,
+        **SILENCE,
+    }
+    return {
+        **{name: value for name, value in ours.items() if name not in url.query},
+        "options": _options(url, busy_timeout),
+    }
 
 
 def _options(url: URL, busy_timeout: timedelta) -> str:

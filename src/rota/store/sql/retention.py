@@ -31,7 +31,6 @@ from rota.store.port.runs import LedgerKey
 from rota.store.sql import cells
 from rota.store.sql.batches import Part
 from rota.store.sql.columns import DATES, Instant, Name, among
-from rota.store.sql.engine import tried_again
 from rota.store.sql.prepared import Lookup, Prepared
 from rota.store.sql.rows import Values
 from rota.store.sql.schema import (
@@ -75,7 +74,6 @@ class _Standing:
 
 
 class SqlRetention(Part):
-    @tried_again
     def prune_history(self, *, before: datetime, after: LedgerKey | None, limit: int) -> PruneOutcome:
         with self._database.writing() as connection:
             found = _read_old(connection, cells.millis(before), after, limit)

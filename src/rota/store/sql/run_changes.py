@@ -17,12 +17,15 @@ IDENTITY = frozenset({"run_id", "schedule_id", "version", "scheduled_at"})
 """What no change of a run touches (I1)."""
 
 
-def read_stored(connection: Connection, changes: Sequence[RunChange]) -> Stored:
-    """The runs that are to change, held against others until the commit."""
+def read_stored(connection: Connection, changes: Sequence[RunChange], *, waiting: bool = True) -> Stored:
+    """The runs that are to change, held against others until the commit; without those that another connection holds,
+    unless it is `waiting` for them.
+    """
     if not changes:
         return {}
     ids = list({change.run.run_id for change in changes})
-    return {row["run_id"]: row for row in _READ_STORED.read(connection, ids).mappings()}
+    lookup = _READ_STORED if waiting else _READ_STORED_FREE
+    return {row["run_id"]: row for row in lookup.read(connection, ids).mappings()}
 
 
 def are_stale(changes: Sequence[RunChange], stored: Stored) -> bool:
@@ -55,12 +58,13 @@ def _change_values(change: RunChange) -> rows.Values:
     }
 
 
-_READ_STORED = Lookup(
+_STORED = (
     select(runs.c.run_id, runs.c.state, runs.c.job, runs.c.available_at, runs.c.attempt)
     .where(runs.c.run_id.in_(bindparam("keys", expanding=True)))
     .order_by(runs.c.run_id)
-    .with_for_update()
 )
+_READ_STORED = Lookup(_STORED.with_for_update())
+_READ_STORED_FREE = Lookup(_STORED.with_for_update(skip_locked=True))
 _WRITE = Prepared(insert(runs))
 _CHANGE = Prepared(
     update(runs)

@@ -1,17 +1,22 @@
-"""Settlements in SQL: an attempt closed and its run's next state, under the attempt's number (I6, I7)."""
+"""Settlements in SQL: an attempt closed and its run's next state, under the attempt's number (I6, I7).
+
+On PostgreSQL a run that another connection holds keeps no others waiting. Recovery passes over it, and reads it again
+in its next step; workers wait for it in a transaction of its own, when the others' is committed.
+"""
 
 from collections.abc import Iterable, Sequence
 
-from sqlalchemy import Connection, RowMapping, bindparam, case, false, insert, select, true, update
+from sqlalchemy import Connection, RowMapping, bindparam, insert, select, update
 
 from rota.domain.run import RunState
 from rota.domain.settlement import RunEnd, Settlement, end_of_run
 from rota.store.port import ATTEMPT_LEASE_MAX, Fence, lease_has_ended
 from rota.store.sql import cells, rows
-from rota.store.sql.batches import Part, holds
+from rota.store.sql.batches import Part, has_row_locks, holds
+from rota.store.sql.engine import tried_again
 from rota.store.sql.outbox import write_intent_rows
 from rota.store.sql.prepared import Lookup, Prepared
-from rota.store.sql.schema import attempts, results, runs
+from rota.store.sql.schema import attempts, is_still_open, results, runs
 
 
 class SqlSettlements(Part):
@@ -21,13 +26,31 @@ class SqlSettlements(Part):
         self._check_count(settlements)
         if not settlements:
             return []
+        answers = self._settle(_READ_CURRENT_FREE, settlements, fences)
+        missed = [] if fences else [place for place, answer in enumerate(answers) if answer is None]
+        if missed:
+            waited_for = self._settle(_READ_CURRENT, [settlements[place] for place in missed], fences)
+            for place, answer in zip(missed, waited_for, strict=True):
+                answers[place] = answer
+        return [answer is True for answer in answers]
+
+    # By itself: were the first transaction done anew with the second, what it has settled would be told to be stale.
+    @tried_again
+    def _settle(
+        self, lookup: Lookup, settlements: Sequence[Settlement], fences: Sequence[Fence]
+    ) -> list[bool | None]:
+        """One transaction. None: its run is not running, or another connection holds it."""
         with self._database.writing() as connection:
             held = {fence.partition for fence in _in_lock_order(fences) if holds(connection, fence)}
             ids = list({settlement.run_id for settlement in settlements})
-            current = {row["run_id"]: row for row in _READ_CURRENT.read(connection, ids).mappings()}
-            answers = []
+            current = {row["run_id"]: row for row in lookup.read(connection, ids).mappings()}
+            maybe_held = set(ids) - current.keys() if has_row_locks(connection) else set()
+            answers: list[bool | None] = []
             accepted: list[tuple[Settlement, RowMapping]] = []
             for settlement in settlements:
+                if settlement.run_id in maybe_held:
+                    answers.append(None)
+                    continue
                 row = current.get(settlement.run_id)
                 if row is None or not _applies(settlement, row) or (fences and row["partition"] not in held):
                     answers.append(False)
@@ -117,7 +140,7 @@ def _intent_values(row: RowMapping, end: RunEnd) -> rows.Values:
 
 
 # Of the run only what its end depends on: what else makes no sense in it does not keep it from ending (I12).
-_READ_CURRENT = Lookup(
+_CURRENT = (
     select(
         runs.c.run_id,
         runs.c.attempt,
@@ -132,17 +155,17 @@ _READ_CURRENT = Lookup(
     .join(attempts, (attempts.c.run_id == runs.c.run_id) & (attempts.c.number == runs.c.attempt))
     .where(runs.c.run_id.in_(bindparam("keys", expanding=True)), runs.c.state == RunState.RUNNING.value)
     .order_by(runs.c.run_id)
-    .with_for_update(of=runs)
 )
-# In words that match no partial index: PostgreSQL without statistics expects a handful of open attempts, and would look
-# through all that there are for each row of a batch, where the key finds one.
-IS_STILL_OPEN = case((attempts.c.finished_at.is_(None), true()), else_=false())
+# The attempt as well: a heartbeat leaves the run's row as it is, and only of rows that it locks does PostgreSQL read
+# anew what has changed since the statement began.
+_READ_CURRENT = Lookup(_CURRENT.with_for_update(of=[runs, attempts]))
+_READ_CURRENT_FREE = Lookup(_CURRENT.with_for_update(of=[runs, attempts], skip_locked=True))
 _CLOSE_ATTEMPT = Prepared(
     update(attempts)
     .where(
         attempts.c.run_id == bindparam("key_run_id"),
         attempts.c.number == bindparam("key_number"),
-        IS_STILL_OPEN,
+        is_still_open(),
     )
     .values(finished_at=bindparam("finished_at"), outcome=bindparam("outcome"), error=bindparam("error"))
 )

@@ -2,7 +2,19 @@
 
 from typing import get_args
 
-from sqlalchemy import Column, ColumnElement, Index, Integer, Table, Text, literal_column, text
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Index,
+    Integer,
+    Table,
+    Text,
+    case,
+    false,
+    literal_column,
+    text,
+    true,
+)
 
 from rota.domain.run import AttemptOutcome, Origin, RunState
 from rota.store.sql.columns import (
@@ -140,6 +152,17 @@ attempts = Table(
     postgresql_with=storage.ATTEMPTS,
     sqlite_strict=True,
 )
+
+
+def is_still_open() -> ColumnElement[bool]:
+    """That an attempt has not ended, in words that match no partial index.
+
+    PostgreSQL without statistics expects a handful of open attempts, and would look through all that there are for each
+    row of a batch, where the key finds one.
+    """
+    return case((attempts.c.finished_at.is_(None), true()), else_=false())
+
+
 _open = attempts.c.finished_at.is_(None)
 Index(
     "ix_attempts_open",
