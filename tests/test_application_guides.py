@@ -280,6 +280,7 @@ def test_an_edit_mends_a_schedule_in_error(tmp_path: Path) -> None:
     with life_of_the_guide(store) as world:
         with store._database.writing() as connection:
             connection.exec_driver_sql("UPDATE versions SET definition = replace(definition, '0 9', '0 99')")
+            connection.exec_driver_sql("UPDATE schedules SET cadence_id = 'no cadence'")
         world.pass_time(timedelta(days=1))
         assert world.app.get_schedule("report-7")["status"] == "error"
         with pytest.raises(Conflict, match="still cannot be computed"):

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
+from typing import cast
 
 from starlette.testclient import TestClient
 
@@ -12,10 +13,10 @@ from rota.clock import FileClock
 from rota.config import Settings
 from rota.service.context import Context
 from rota.store.memory import MemoryStore
-from rota.store.port import StoreUnavailable
+from rota.store.port import LEASE_MAX, StoreUnavailable
 from rota.testing.clock import ManualClock
 from rota.wiring import open_context
-from tests.api.conftest import WorkOff, body_of, report
+from tests.api.conftest import Body, WorkOff, body_of, report
 
 
 class BrokenStore(MemoryStore):
@@ -51,6 +52,17 @@ def test_partitions_that_nobody_holds_are_a_warning(
     assert (served["partitions"], served["warnings"]) == ({"count": 4, "held": 4}, [])
     clock.advance(timedelta(seconds=15))
     assert body_of(client.get("/health/ready"))["partitions"] == {"count": 4, "held": 0}
+
+
+def test_whether_a_partition_is_held_is_judged_as_everywhere(
+    client: TestClient, store: MemoryStore, clock: ManualClock
+) -> None:
+    """A lease that ends too late was written under a clock that was ahead: whoever comes takes it."""
+    for ahead, held in ((timedelta(0), 1), (timedelta(milliseconds=1), 0)):
+        now = clock.now() + LEASE_MAX - timedelta(seconds=15) + ahead
+        store.commit_acquisitions("ahead", held=[], now=now, ttl=timedelta(seconds=15), limit=1)
+        assert body_of(client.get("/health/ready"))["partitions"] == {"count": 4, "held": held}
+        assert cast("Body", body_of(client.get("/partitions"))["totals"])["held"] == held
 
 
 def test_a_backlog_is_a_warning_and_is_measured(

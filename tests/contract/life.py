@@ -76,8 +76,8 @@ class Life(LifeOfSchedules):
             case "acquire":
                 now = self.random.choice([self.now, self.now, self.of_a_clock_behind()])
                 held = [known for held_by, known in self.fences if held_by == owner]
-                if self.random.random() < 0.2:
-                    held = held[:-1]  # It has not heard of the last.
+                if len(held) % 4 == 3:
+                    del held[-1]  # It has not heard of the last.
                 taken = self.both.commit_acquisitions(owner, held=held, now=now, ttl=LEASE, limit=limit)
                 self.fences += [(owner, fence) for fence in taken]
                 self.both.commit_presence(owner, now=now, ttl=LEASE)

@@ -7,9 +7,14 @@ from datetime import timedelta
 import psycopg
 import pytest
 
+from rota.config import Settings
+from rota.dispatch.admitting import PageReport, admit_page
 from rota.domain.run import Progress, Run, RunState
+from rota.service.jobs import put_job
 from rota.store.port import AdmissionOutcome, Fence, Heartbeat, HeartbeatOutcome, StoreUnavailable
 from rota.store.sql import SqlStore, open_sql_store
+from rota.testing.clock import ManualClock
+from rota.wiring import open_context
 from tests.conftest import NewDatabase
 from tests.contract.builders import HOUR, MINUTE, NINE, admission, change_to, loss, new_schedule, success
 from tests.contract.steps import (
@@ -21,6 +26,7 @@ from tests.contract.steps import (
     queue_run,
     run_of,
 )
+from tests.dispatch.conftest import save
 from tests.store.meeting import Meeting
 
 PATIENCE = timedelta(milliseconds=300)
@@ -162,6 +168,27 @@ def test_a_page_is_admitted_without_the_schedule_that_is_held(
     assert len(deliveries(store)) == 2
     other.rollback()
     assert store.commit_admissions(fence, elements[1:2], now=NINE) == [AdmissionOutcome.ADMITTED]
+
+
+def test_a_page_of_which_all_is_held_is_not_read_again_at_once(
+    store: SqlStore, other: psycopg.Connection
+) -> None:
+    """It would be read again and again for as long as somebody holds it."""
+    clock = ManualClock(NINE - HOUR)
+    context = open_context(Settings(partitions=1), store=store, clock=clock)
+    put_job(context, "sales_report", {})
+    save(context, "held", "0 9 * * *")
+    [fence] = store.commit_acquisitions("node-a", held=[], now=NINE, ttl=MINUTE, limit=1)
+
+    def admit() -> PageReport:
+        cadences, after = context.cadences, NINE - HOUR
+        return admit_page(store, cadences, fence, after=after, now=NINE, limit=9, differing=set())
+
+    other.execute(HOLD_SCHEDULE, ["held"])
+    assert (admit().read, admit().is_changed) == (1, False)
+    other.rollback()
+    report = admit()
+    assert (report.admitted, report.is_changed) == (1, True)
 
 
 def test_a_page_is_admitted_without_the_schedule_whose_run_is_held(

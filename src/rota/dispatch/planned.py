@@ -43,7 +43,8 @@ def admit_planned(
     for admission, outcome in zip(admissions, outcomes, strict=True):
         if outcome is AdmissionOutcome.ADMITTED:
             queued += queued_by(admission)
-        is_changed = is_changed or outcome is not AdmissionOutcome.FENCED
+        # What somebody else is at work on is looked at again in its time, not at once and again and again.
+        is_changed = is_changed or outcome not in {AdmissionOutcome.FENCED, AdmissionOutcome.STALE}
     return PlannedReport(queued=queued, looked_at=at_once.total + len(rows), is_changed=is_changed)
 
 

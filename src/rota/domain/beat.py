@@ -7,12 +7,14 @@ same.
 """
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from rota.domain.cadence import Cadence, Occurrence
 from rota.domain.overdue import OverduePolicy, judge_overdue
 from rota.domain.period import Period, period_key
+from rota.domain.recurrence import At
 from rota.domain.schedule import Schedule, ScheduleStatus, Version
+from rota.domain.zone import REACH
 
 _SECOND = timedelta(seconds=1)
 
@@ -51,13 +53,14 @@ def beat_of(key: BeatKey, cadence: Cadence, *, now: datetime) -> Beat | None:
     return Beat(key=key, occurrence=occurrence, following=following.scheduled_at)
 
 
-def may_be_ordinary(schedule: Schedule) -> bool:
+def may_be_ordinary(schedule: Schedule, version: Version) -> bool:
     """Whether its row alone says that its instant has no other outcome yet and nothing else is to be done first.
 
     Not where a version waits, runs are parked, the instant lies before `careful_until` (periods may be used, a
-    suspension may cover it) or before the kept history.
+    suspension may cover it) or before the kept history; nor where `version`, which owns its cursor, names none later:
+    the next instant is a whole second, at least one away.
     """
-    instant = schedule.cursor.scheduled_at
+    instant, until = schedule.cursor.scheduled_at, named_until(version)
     return (
         schedule.status is ScheduleStatus.ACTIVE
         and instant is not None
@@ -65,6 +68,7 @@ def may_be_ordinary(schedule: Schedule) -> bool:
         and schedule.cursor.version == schedule.latest_version
         and (schedule.careful_until is None or schedule.careful_until <= instant)
         and schedule.history_from <= instant
+        and (until is None or until > instant + _SECOND)
     )
 
 
@@ -85,7 +89,7 @@ def is_ordinary(
     until = named_until(version)
     verdict = judge_overdue(policy, due_at=beat.key.scheduled_at, newer_due_at=beat.following, now=now)
     return (
-        may_be_ordinary(schedule)
+        may_be_ordinary(schedule, version)
         and beat_key_of(schedule, version) == beat.key
         and (until is None or beat.following < until)
         and verdict == "run"
@@ -95,8 +99,12 @@ def is_ordinary(
 def named_until(version: Version) -> datetime | None:
     """The instant before which the version names all that its cadence names; None: it never stops.
 
-    At its last instants a schedule comes to an end, which the planner tells.
+    At its last instants a schedule comes to an end, which the planner tells. What happens once has no other: of a local
+    time the instant is told by the zone alone, so its bound lies before that in every zone.
     """
     last = version.last_scheduled_at
     bounds = [version.definition.ends_at, None if last is None else last + _SECOND]
+    if isinstance(version.definition.recurrence, At):
+        once = version.definition.recurrence.time
+        bounds.append(once.replace(tzinfo=UTC) - REACH if once.tzinfo is None else once + _SECOND)
     return min((bound for bound in bounds if bound is not None), default=None)

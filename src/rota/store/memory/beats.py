@@ -67,19 +67,21 @@ class MemoryBeats(Writes):
     def _standing_in(
         self, partition: int, *, after: datetime, now: datetime
     ) -> Iterator[tuple[Schedule, Version, BeatKey]]:
-        """The partition's due schedules that may be ordinary, each with its version and the beat at which it stands."""
+        """The partition's due schedules that may be ordinary, each with its version and the beat at which it stands.
+
+        It walks through all that are due anyway, so it bounds nothing of what is passed over.
+        """
         due = [
             (schedule.cursor.due_at, schedule.schedule_id, schedule)
             for schedule in self._schedules.values()
             if schedule.partition == partition
             and schedule.cursor.due_at is not None
             and after < schedule.cursor.due_at <= now
-            and may_be_ordinary(schedule)
         ]
         for _, _, schedule in sorted(due, key=lambda entry: entry[:2]):
             version = self._versions.get((schedule.schedule_id, schedule.cursor.version))
             key = None if version is None else beat_key_of(schedule, version)
-            if version is not None and key is not None:
+            if version is not None and key is not None and may_be_ordinary(schedule, version):
                 yield schedule, version, key
 
     def _is_ordinary(self, schedule: Schedule, version: Version, beat: Beat, *, now: datetime) -> bool:

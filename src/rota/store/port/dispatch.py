@@ -153,14 +153,17 @@ class DispatchStore(KeyUseStore, PresenceStore, Protocol):
         """The distinct beats of schedules that are due in `(after, now]`, may be ordinary (`may_be_ordinary`) and have
         none of the cadences `excluding`: of the first `each` of every partition, by (due instant, id).
 
-        By (instant, cadence, period, series).
+        By (instant, cadence, period, series). Beyond `each` a store may look at a bounded number only: what is passed
+        over is the planner's, who takes the oldest first, so that whoever calls both comes on.
         """
 
     def commit_beats(
         self, fences: Sequence[Fence], beats: Sequence[Beat], *, after: datetime, now: datetime, each: int
     ) -> BeatsOutcome:
         """Admits what is ordinary (`is_ordinary`) and stands at one of `beats`: of every partition of `fences` the
-        first `each`, by (due instant, id), that are due in `(after, now]`.
+        first `each`, by (due instant, id), that are due in `(after, now]`, looking no further than `read_beats`.
+        A schedule that another transaction holds may be passed over, and one that is refused at its last instants may
+        take a place of `each`: the others are not to wait for the one, and the planner is to take the other.
 
         Writes what `plan_admission` would write for each, in one commit under the epochs (I3, I6). The policy is the
         version's, or else the job's; where the job's row cannot be read, its default's.

@@ -17,7 +17,7 @@ from rota.store.sql.batches import Part
 from rota.store.sql.due import read_parked, to_due
 from rota.store.sql.jobs import job_or_default
 from rota.store.sql.pages import readable
-from rota.store.sql.prepared import Prepared
+from rota.store.sql.prepared import Lookup, Prepared
 from rota.store.sql.records import SELECT_RECORDS, read_beside
 from rota.store.sql.schema import (
     attempts,
@@ -34,6 +34,8 @@ EARLIEST = datetime.min.replace(tzinfo=UTC)
 LATEST = datetime.max.replace(tzinfo=UTC)
 DUE_TIMES_KEPT = 64
 """Statements, of so many numbers of partitions: a process holds few different numbers in its life."""
+CADENCES_AT_ONCE = 1_000
+"""Well below the variables that a statement may have."""
 
 
 class SqlDispatch(Part):
@@ -80,9 +82,12 @@ class SqlDispatch(Part):
 
     def read_cadences(self, cadence_ids: Iterable[str]) -> list[CadenceRow]:
         """By id, without those whose rows cannot be read (I12)."""
-        wanted = {"ids": list(set(cadence_ids))}
+        wanted = sorted(set(cadence_ids))
+        found: list[RowMapping] = []
         with self._database.reading() as connection:
-            found = connection.execute(_READ_CADENCES, wanted).mappings().all()
+            for first in range(0, len(wanted), CADENCES_AT_ONCE):
+                ids = wanted[first : first + CADENCES_AT_ONCE]
+                found += _READ_CADENCES.read(connection, ids).mappings()
         return list(readable(found, _to_cadence))
 
     def read_lost(self, partitions: Sequence[int], *, now: datetime, limit: int) -> list[LostAttempt]:
@@ -182,8 +187,8 @@ _READ_DUE_BUT = _READ_DUE.where(
         & ~_IS_TO_FOLLOW_EXCLUDED
     )
 )
-_READ_CADENCES = (
-    select(cadences).where(cadences.c.id.in_(bindparam("ids", expanding=True))).order_by(cadences.c.id)
+_READ_CADENCES = Lookup(
+    select(cadences).where(cadences.c.id.in_(bindparam("keys", expanding=True))).order_by(cadences.c.id)
 )
 
 

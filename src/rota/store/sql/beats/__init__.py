@@ -8,6 +8,7 @@ already (the net under I2) undoes all of it. What is ordinary stands in `conditi
 
 PostgreSQL chooses and writes in one statement. Where somebody else changes a chosen schedule before it is advanced, the
 update waits for its row and then finds another one than was chosen: the schedule is left as it is, and without a run.
+Where somebody holds one for long, it is passed over.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -24,9 +25,11 @@ from rota.store.port import BeatsOutcome, Fence, Notice
 from rota.store.sql import cells, rows
 from rota.store.sql.batches import Part
 from rota.store.sql.beats import postgresql, sqlite
+from rota.store.sql.beats.held import RowHeld
 from rota.store.sql.beats.writes import given_values
 from rota.store.sql.engine import is_unique_violation
 from rota.store.sql.notices import notify
+from rota.store.sql.planned import PASSED_OVER_MAX
 from rota.store.sql.schema import partitions as partitions_table
 
 
@@ -48,14 +51,19 @@ class _Form(Protocol):
         partitions: Sequence[int],
         given: Sequence[rows.Values],
         bounds: rows.Values,
+        *,
+        passing_held: bool,
     ) -> int:
-        """How many were admitted."""
+        """How many were admitted. Raises `RowHeld` unless `passing_held`."""
 
 
 _FORMS: Mapping[str, _Form] = {"postgresql": postgresql, "sqlite": sqlite}
 
 
 class SqlBeats(Part):
+    _is_passing_held = False
+    """A row was held, and the commits since then have come on without it."""
+
     def read_beats(
         self,
         partitions: Sequence[int],
@@ -75,9 +83,28 @@ class SqlBeats(Part):
     def commit_beats(
         self, fences: Sequence[Fence], beats: Sequence[Beat], *, after: datetime, now: datetime, each: int
     ) -> BeatsOutcome:
-        fenced: frozenset[int] = frozenset()
         # A newer instant that is due may supersede this one: that is for the planner.
         given = [given_values(beat) for beat in beats if beat.following > now]
+        bounds = _bounds(after, now, each)
+        passing_held = self._is_passing_held
+        try:
+            outcome = self._commit(fences, given, bounds, passing_held=passing_held)
+        except RowHeld:
+            passing_held = True
+            outcome = self._commit(fences, given, bounds, passing_held=passing_held)
+        # The others of a burst are not to wait for it once more each.
+        self._is_passing_held = passing_held and outcome.admitted > 0
+        return outcome
+
+    def _commit(
+        self,
+        fences: Sequence[Fence],
+        given: Sequence[rows.Values],
+        bounds: rows.Values,
+        *,
+        passing_held: bool,
+    ) -> BeatsOutcome:
+        fenced: frozenset[int] = frozenset()
         try:
             with self._database.writing() as connection:
                 fenced = _fenced(connection, fences)
@@ -85,7 +112,7 @@ class SqlBeats(Part):
                 if not held or not given:
                     return BeatsOutcome(fenced=fenced)
                 form = _FORMS[connection.dialect.name]
-                admitted = form.admit(connection, held, given, _bounds(after, now, each))
+                admitted = form.admit(connection, held, given, bounds, passing_held=passing_held)
                 if admitted:
                     notify(connection, Notice.QUEUED)
         except IntegrityError as error:
@@ -109,7 +136,13 @@ def _bounds(after: datetime, now: datetime, each: int) -> rows.Values:
     but may make one later than its policy allows."""
     started = cells.millis(now)
     ended = started if from_millis(started) == now else started + 1
-    return {"after": cells.millis(after), "now": started, "now_ended": ended, "each": each}
+    return {
+        "after": cells.millis(after),
+        "now": started,
+        "now_ended": ended,
+        "each": each,
+        "looked_at": each + PASSED_OVER_MAX,
+    }
 
 
 def _fenced(connection: Connection, fences: Sequence[Fence]) -> frozenset[int]:

@@ -9,12 +9,14 @@ from collections.abc import Collection, Iterable, Sequence
 
 from sqlalchemy import (
     Column,
+    ColumnElement,
     Connection,
+    FromClause,
     Insert,
     Integer,
     MetaData,
     Row,
-    Select,
+    Subquery,
     Table,
     Text,
     Update,
@@ -32,7 +34,7 @@ from sqlalchemy.dialects import sqlite
 from sqlalchemy.schema import CreateTable
 
 from rota.store.sql import rows
-from rota.store.sql.beats.conditions import BEAT_KEY, is_due, is_in_time, may_be_ordinary
+from rota.store.sql.beats.conditions import BEAT_KEY, LOOKED_AT, is_due, is_in_time, may_be_ordinary
 from rota.store.sql.beats.writes import CHOSEN, GIVEN, KEY_NAMES, advanced_values, intent_values, run_values
 from rota.store.sql.prepared import Prepared
 from rota.store.sql.schema import outbox, runs, schedules
@@ -63,7 +65,12 @@ def read(
 
 
 def admit(
-    connection: Connection, partitions: Sequence[int], given: Sequence[rows.Values], bounds: rows.Values
+    connection: Connection,
+    partitions: Sequence[int],
+    given: Sequence[rows.Values],
+    bounds: rows.Values,
+    *,
+    passing_held: bool,  # noqa: ARG001 - with one writer no row is held by another
 ) -> int:
     for made in _MAKE_TABLES:
         connection.exec_driver_sql(made)
@@ -77,28 +84,37 @@ def admit(
     return admitted
 
 
-def _first(found: Select[*tuple[object, ...]]) -> Select[*tuple[object, ...]]:
-    """The first of a partition, by (due instant, id): a range of the index of what is due."""
+def _first(*conditions: ColumnElement[bool], columns: Sequence[str]) -> Subquery:
+    """Of a partition the first that may be ordinary, of a bounded number of those that are due.
+
+    These come one by one, by (due instant, id) along the index, and no further than the first `each` reach: of the one
+    subquery SQLite makes a co-routine, and it sorts nothing, since nothing is said of an order outside.
+    """
     return (
-        found.where(schedules.c.partition == bindparam("partition"), *is_due(), *may_be_ordinary())
-        .order_by(schedules.c.next_due, schedules.c.id)
+        select(*(_looked_at.c[name] for name in columns))
+        .where(*may_be_ordinary(_looked_at), *conditions)
         .limit(bindparam("each", type_=Integer))
+        .subquery("first")
     )
 
 
 def _choose() -> Insert:
-    columns = {
-        name: schedules.c[name] if name in schedules.c and name not in GIVEN else _given.c[name]
-        for name in CHOSEN
-    }
-    until = schedules.c.named_until
-    found = select(literal_column("schedules.rowid", Integer), *columns.values()).where(
-        # Not a join that SQLite may turn round: it is to go along the index, and ask for each one's beat.
-        *(_given.c[name] == own for name, own in zip(KEY_NAMES, BEAT_KEY, strict=True)),
-        or_(until.is_(None), until > _given.c.following),
-        is_in_time(),
+    until = _looked_at.c.named_until
+    at_beat = _at_beat(_looked_at)
+    own = select(_given.c.following).where(*at_beat).correlate(_looked_at).scalar_subquery()
+    first = _first(
+        own.is_not(None),
+        or_(until.is_(None), until > own),
+        is_in_time(_looked_at),
+        columns=["place", *(name for name in LOOKED_AT if name in CHOSEN or name in BEAT_KEY)],
     )
-    return insert(_chosen).from_select(["place", *columns], _first(found))
+    columns = {name: first.c[name] if name in first.c else _given.c[name] for name in CHOSEN}
+    found = select(first.c.place, *columns.values()).where(*_at_beat(first))
+    return insert(_chosen).from_select(["place", *columns], found)
+
+
+def _at_beat(of: FromClause) -> list[ColumnElement[bool]]:
+    return [_given.c[name] == of.c[own] for name, own in zip(KEY_NAMES, BEAT_KEY, strict=True)]
 
 
 def _advance() -> Update:
@@ -113,8 +129,15 @@ _MAKE_TABLES = [
 _EMPTY_TABLES = [delete(table) for table in (_given, _chosen)]
 _PLACE = literal_column("schedules.rowid", Integer)
 _EXCLUDING = func.json_each(bindparam("excluding", required=True)).table_valued(column("value", Text))
-_STANDING = _first(select(*BEAT_KEY).where(schedules.c.cadence_id.not_in(select(_EXCLUDING.c.value))))
-_READ = Prepared(select(_STANDING.subquery()).distinct())
+_looked_at = (
+    select(_PLACE.label("place"), *(schedules.c[name] for name in LOOKED_AT))
+    .where(schedules.c.partition == bindparam("partition"), *is_due())
+    .order_by(schedules.c.next_due, schedules.c.id)
+    .limit(bindparam("looked_at", type_=Integer))
+    .subquery("looked_at")
+)
+_STANDING = _first(_looked_at.c.cadence_id.not_in(select(_EXCLUDING.c.value)), columns=BEAT_KEY)
+_READ = Prepared(select(_STANDING).distinct())
 _GIVE = Prepared(insert(_given))
 _CHOOSE = Prepared(_choose())
 _MAKE_RUNS = Prepared(
