@@ -6,7 +6,9 @@ import pytest
 
 from rota import cadences as module
 from rota.cadences import Cadences, cadence_row_of, zone_rules_of
-from rota.domain.errors import ZoneRulesDiffer
+from rota.domain.errors import UnreadableRow, ZoneRulesDiffer
+from rota.domain.identity import digest_of
+from rota.domain.json_text import encode_json
 from rota.domain.recurrence import Cron
 from rota.domain.schedule import Version
 from rota.domain.zone import fingerprint
@@ -69,3 +71,16 @@ def test_the_least_used_are_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> 
     cadences.of_version(version_in("Europe/Rome"))
     assert cadences.of_version(version_in("Europe/Paris")) is paris
     assert cadences.of_version(version_in("Europe/Madrid")) is not madrid
+
+
+def test_a_row_is_computed_unless_it_was_changed_by_hand() -> None:
+    row = cadence_row_of(NINE, load_zone("Europe/Paris"), gap="skip", fold="first")
+    assert Cadences(Zones()).of_row(row).recurrence == NINE
+    with pytest.raises(UnreadableRow, match="was changed"):
+        Cadences(Zones()).of_row(replace(row, recurrence=Cron(expression="1 9 * * *")))
+
+
+def test_the_id_of_a_cadence_stays_what_it_is_in_stored_rows() -> None:
+    row = cadence_row_of(NINE, load_zone("Europe/Paris"), gap="skip", fold="first")
+    parts = [{"cron": "0 9 * * *"}, "Europe/Paris", "skip", "first", row.fingerprint]
+    assert row.cadence_id == digest_of(encode_json(parts))

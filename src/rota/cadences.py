@@ -2,12 +2,12 @@
 
 from collections import OrderedDict
 from functools import lru_cache
+from json import JSONEncoder
 from threading import Lock
 
 from rota.domain.cadence import Cadence, Fold, Gap
 from rota.domain.errors import InvalidExpression, UnreadableRow, ZoneRulesDiffer
 from rota.domain.identity import digest_of
-from rota.domain.json_text import encode_json
 from rota.domain.recurrence import Recurrence, recurrence_to_wire
 from rota.domain.schedule import CadenceRow, Version, ZoneRulesRow
 from rota.domain.zone import Zone, fingerprint
@@ -112,4 +112,8 @@ def _named(tzdata: str | None) -> str:
 
 
 def _id_of(wire: object, timezone: str, gap: Gap, fold: Fold, zone_fingerprint: str) -> str:
-    return digest_of(encode_json([wire, timezone, gap, fold, zone_fingerprint]))
+    """Of the same text as `encode_json` writes, without its search for what cannot be stored: it is stored already."""
+    return digest_of(_ENCODE([wire, timezone, gap, fold, zone_fingerprint]))
+
+
+_ENCODE = JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")).encode

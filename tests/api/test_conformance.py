@@ -33,7 +33,15 @@ CHECKED = cast(
     ),
 )
 WELL_FORMED = re.compile(str(IF_MATCH.schema["pattern"]))
-WITH_ONLY_A_PATH = ["health.live", "health.ready", "job.show", "run.show", "schedule.show", "zone.check"]
+WITH_ONLY_A_PATH = [
+    "health.live",
+    "health.ready",
+    "job.show",
+    "partition.list",
+    "run.show",
+    "schedule.show",
+    "zone.check",
+]
 WITH_MORE = [
     "job.list",
     "job.put",

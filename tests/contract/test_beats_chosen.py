@@ -1,8 +1,11 @@
 """Set-based admission chooses the first of every partition within its bounds, and tells at which beats they stand."""
 
-from rota.domain.recurrence import Cron
+import pytest
+
+from rota.domain.recurrence import At, Cron
 from rota.domain.run import RunState
 from rota.store.port import BeatsOutcome, RunFilter, Store
+from rota.store.sql import beats as beats_module
 from tests.contract.beating import (
     MICROSECOND,
     NINE_DAILY,
@@ -16,16 +19,20 @@ from tests.contract.beating import (
 )
 from tests.contract.builders import (
     HOUR,
+    MILLISECOND,
     MINUTE,
     NINE,
+    SECOND,
     new_schedule,
     pause,
 )
+from tests.contract.conftest import OpenStore
 from tests.contract.steps import (
     PARTITIONS,
     commit,
     create,
     deliveries,
+    fence_of,
     hold,
     run_of,
 )
@@ -93,6 +100,45 @@ def test_those_that_are_not_ordinary_keep_nobodys_place(store: Store) -> None:
     create(store, ordinary)
     assert beat(store, beats_of(ordinary, NINE), each=1).admitted == 1
     assert run_of(store, "z.1.20260110T090000Z").state is RunState.QUEUED
+
+
+ONCE = {
+    "a local time": At(time=NINE.replace(tzinfo=None)),
+    "an instant": At(time=NINE),
+}
+
+
+@pytest.mark.parametrize("kind", ONCE)
+def test_what_happens_once_hides_no_beat_behind_it(store: Store, kind: str) -> None:
+    for number in range(3):
+        create(store, made_of(Case(recurrence=ONCE[kind], at=NINE), f"once-{number}"))
+        create(store, made_of(Case(recurrence=NINE_DAILY, at=NINE, ends_at=NINE + SECOND), f"last-{number}"))
+    create(store, made_of(Case(recurrence=NINE_DAILY, at=NINE, series=2), "z"))
+    assert [key.series for key in read_keys(store, each=1)] == [2]
+
+
+def test_one_that_may_have_a_next_instant_is_read(store: Store) -> None:
+    create(store, made_of(Case(recurrence=NINE_DAILY, at=NINE, ends_at=NINE + SECOND + MILLISECOND)))
+    assert len(read_keys(store)) == 1
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_what_is_passed_over_is_bounded(
+    open_store: OpenStore, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(beats_module, "PASSED_OVER_MAX", 2)
+    store, ordinary = open_store(kind), new_schedule("z")
+    create(store, ordinary)
+    hold(store)
+    fences = [fence_of(store, 0)]
+    others = [made_of(Case(recurrence=NINE_DAILY, at=NINE, last=NINE), f"last-{place}") for place in range(3)]
+    for other in others[:2]:
+        create(store, other)
+    assert len(read_keys(store, each=1)) == 1
+    create(store, others[2])
+    assert read_keys(store, each=1) == []
+    assert beat(store, beats_of(ordinary, NINE), fences=fences, each=1).admitted == 0
+    assert beat(store, beats_of(ordinary, NINE), fences=fences, each=2).admitted == 1
 
 
 def test_beats_are_read_once_each_and_in_order(store: Store) -> None:

@@ -65,7 +65,7 @@ def asked_of(store: SqlStore) -> Iterator[list[Asked]]:
     asked: list[Asked] = []
 
     def note(_: Connection, cursor: object, statement: str, parameters: object, *more: object) -> None:
-        if not statement.startswith(("BEGIN", "SAVEPOINT", "RELEASE", "SET LOCAL")):
+        if not statement.startswith(("BEGIN", "SAVEPOINT", "RELEASE")):
             asked.append((statement, parameters))
 
     engines = (store._database._readers, store._database._writers)
