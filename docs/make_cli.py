@@ -118,8 +118,9 @@ says what kind of thing it was:
 `rota up`, `serve`, `dispatch` and `work` go on until SIGTERM or SIGINT. Then the API takes no further connections and
 ends the answers under way, the dispatcher gives its partitions back, so that another one need not wait for the leases
 to run out, and the worker takes nothing more and waits `ROTA_DRAIN_SECONDS` for its handlers; what is still open then
-is queued again at once. A second signal ends the process on the spot, with 128 and the number of the signal; its
-leases run out, and its attempts become lost and are tried again.
+is queued again at once. Another signal, a second after the first or later, ends the process on the spot, with 128
+and the number of the signal; its leases run out, and its attempts become lost and are tried again. Within that second
+it counts as the same one, since wrappers send a signal to a process and to its group.
 
 A loop that fails by a fault of Rota's ends its whole process with 1, so that none goes on as half of itself.
 

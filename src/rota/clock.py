@@ -135,7 +135,7 @@ class MeasuredClock:
     def _steady_seconds(self) -> float:
         """The boot clock, which counts suspended time too; where there is none, one that nobody sets either."""
         seconds = self._machine.boot_seconds()
-        return time.monotonic() if seconds is None else seconds
+        return monotonic_seconds() if seconds is None else seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,6 +175,11 @@ class FileClock:
 
     def wait(self, wake: threading.Event, seconds: float) -> None:
         wake.wait(min(max(0.0, seconds), self.WAIT_SECONDS_MAX))
+
+
+def monotonic_seconds() -> float:
+    """Seconds from some moment on, which nobody sets: for how long something is ago in this process."""
+    return time.monotonic()
 
 
 def truncate_to_millis(instant: datetime) -> datetime:

@@ -55,6 +55,13 @@ def open_context(
     )
 
 
+def open_existing_context(settings: "Settings") -> Context:
+    """The same for who makes no tables on a PostgreSQL server and changes none. Raises `StoreUnavailable`."""
+    from rota.store.sql import open_existing_sql_store  # noqa: PLC0415 - the driver loads only where one is opened
+
+    return open_context(settings, store=open_existing_sql_store(settings.database_url))
+
+
 def database_file(settings: "Settings") -> Path | None:
     """The file that `settings.database_url` names; None where the database is none."""
     from rota.store.sql import inspection  # noqa: PLC0415 - the driver loads only where a store is looked at

@@ -62,6 +62,11 @@ class Process:
     def send(self, number: signal.Signals) -> None:
         self._process.send_signal(number)
 
+    def has_ended_after(self, number: signal.Signals) -> bool:
+        """Whether it has ended; sends the signal where it has not."""
+        self.send(number)
+        return self._process.poll() is not None
+
     def wait(self) -> int:
         """Its exit code."""
         return self._process.wait(LIMIT_SECONDS)

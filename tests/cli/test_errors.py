@@ -103,10 +103,13 @@ def test_a_command_that_writes_makes_one(run: Run, tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("address", ["missing/folder/x.db", "postgresql://host/x", "nonsense://"])
-def test_a_database_that_cannot_be_opened_is_one_line(run: Run, address: str) -> None:
+@pytest.mark.parametrize(
+    ("address", "code"),
+    [("missing/folder/x.db", 1), ("postgresql://host/x", 1), ("nonsense://", 2), ("mysql://host/x", 2)],
+)
+def test_a_database_that_cannot_be_opened_is_one_line(run: Run, address: str, code: int) -> None:
     ended = run("jobs", "put", "sales", "--database", address)
-    assert (ended.code, len(ended.problems)) == (1, 1)
+    assert (ended.code, len(ended.problems)) == (code, 1)
 
 
 def test_a_file_that_is_no_database_is_one_line(run: Run, tmp_path: Path) -> None:
@@ -122,6 +125,7 @@ def test_a_file_that_is_no_database_is_one_line(run: Run, tmp_path: Path) -> Non
         ("ROTA_LEASE_SECONDS", "0", "Give a number, 6 to 600; '0' is none."),
         ("ROTA_POLL_SECONDS", "0", "Give a number, more than 0, at most 60; '0' is none."),
         ("ROTA_LOG_LEVEL", "loud", "Give one of debug, info, warning, error; 'loud' is none."),
+        ("ROTA_RETENTION_DAYS", "0", "Give a whole number, 1 to 36500; '0' is none."),
         ("ROTA_PARTITIONS", "0", "Give a whole number, 1 to 4096; '0' is none."),
     ],
 )

@@ -1,10 +1,12 @@
 """How dispatchers share the partitions: exact shares, in seconds, without taking anything from anybody."""
 
+import threading
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 import pytest
+from structlog.testing import capture_logs
 
 from rota.config import Settings
 from rota.dispatch.dispatcher import Dispatcher
@@ -219,3 +221,32 @@ def test_a_dispatcher_wakes_for_its_leases_however_seldom_it_polls() -> None:
         assert clock.now() < report.wake_at <= clock.now() + LOOK
         assert len(dispatcher._leases.held(clock.now())) == 4
         clock.set(report.wake_at)
+
+
+def test_one_that_stops_says_what_it_gave_back_and_that_it_ended(store: MemoryStore) -> None:
+    context = open_context(Settings(partitions=COUNT), store=store, clock=ManualClock(START))
+    dispatcher = Dispatcher(
+        store,
+        cadences=context.cadences,
+        clock=context.clock,
+        owner="a",
+        lease=LEASE,
+        poll=SECOND,
+        page=100,
+    )
+    dispatcher.step(START)
+    stop = threading.Event()
+    stop.set()
+    with capture_logs() as lines:
+        dispatcher.run(stop, threading.Event())
+    told = [{name: line.get(name) for name in ("event", "partitions", "owner")} for line in lines]
+    assert told == [
+        {"event": "lease.release", "partitions": COUNT, "owner": "a"},
+        {"event": "dispatch.stop", "partitions": None, "owner": "a"},
+    ]
+
+
+def test_one_that_holds_nothing_gives_nothing_back(store: MemoryStore) -> None:
+    with capture_logs() as lines:
+        leases_of(store, "a").release(START)
+    assert lines == []

@@ -1,22 +1,28 @@
-"""The signals that stop a process: the first asks, the second ends it at once."""
+"""The signals that stop a process: the first asks, a later one ends it at once."""
 
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from rota.clock import monotonic_seconds
 from rota.telemetry import get_logger
 
 log = get_logger("application")
 
 STOPPING = (signal.SIGINT, signal.SIGTERM)
+SAME_SECONDS = 1.0
+"""What comes so soon after the first signal is the same one: wrappers send it to a process and to its group."""
 
 
 @contextmanager
-def stopped_by_signals(stop: threading.Event) -> Iterator[None]:
-    """SIGINT and SIGTERM set `stop`; a second one ends the process with 128 and its number, whatever is under way.
+def stopped_by_signals(
+    stop: threading.Event, *, seconds: Callable[[], float] = monotonic_seconds
+) -> Iterator[None]:
+    """SIGINT and SIGTERM set `stop`; one that comes `SAME_SECONDS` after the first, or later, ends the process with
+    128 and its number, whatever is under way. `seconds` never go back.
 
     Does nothing outside of the main thread, which alone receives signals. The handler only writes to a pipe that a
     thread reads: it may run while the main thread holds the lock of `stop`, and setting it there would wait for that
@@ -26,14 +32,16 @@ def stopped_by_signals(stop: threading.Event) -> Iterator[None]:
         yield
         return
     reading, writing = os.pipe()
-    is_stopping = False
+    asked_at: float | None = None
 
     def handle(number: int, _frame: FrameType | None) -> None:
-        nonlocal is_stopping
-        if is_stopping:
+        nonlocal asked_at
+        now = seconds()
+        if asked_at is None:
+            asked_at = now
+            os.write(writing, bytes([number]))
+        elif now - asked_at >= SAME_SECONDS:
             os._exit(128 + number)
-        is_stopping = True
-        os.write(writing, bytes([number]))
 
     def watch() -> None:
         asked_by = os.read(reading, 1)

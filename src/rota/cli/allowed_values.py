@@ -1,15 +1,17 @@
 """What a setting may be, in words: for the reference, and for whoever gave another value."""
 
+from pydantic.json_schema import JsonSchemaValue
+
 from rota.config import Settings
 
 
 def allowed_values(name: str, *, quote: str = "") -> str:
     """The bounds of a number or the names to choose from, as the schema of the setting has them."""
-    schema = Settings.model_json_schema()["properties"][name]
+    schema = _schema(name)
     if "pattern" in schema:
         return ", ".join(f"{quote}{choice}{quote}" for choice in schema["pattern"].strip("^$()").split("|"))
     if schema.get("type") not in {"integer", "number"}:
-        return "a path" if "anyOf" in schema else "a text"
+        return "a path" if schema.get("format") == "path" else "a text"
     kind = "whole number" if schema["type"] == "integer" else "number"
     high = schema["maximum"]
     if "exclusiveMinimum" in schema:
@@ -19,5 +21,11 @@ def allowed_values(name: str, *, quote: str = "") -> str:
 
 def refusal(name: str, given: object) -> str:
     """The sentence that answers a value which is none of these."""
-    is_choice = "pattern" in Settings.model_json_schema()["properties"][name]
+    is_choice = "pattern" in _schema(name)
     return f"Give {'one of ' if is_choice else ''}{allowed_values(name)}; {str(given)!r} is none."
+
+
+def _schema(name: str) -> JsonSchemaValue:
+    """What a value has to be where one is given: a setting may also be left out."""
+    schema: JsonSchemaValue = Settings.model_json_schema()["properties"][name]
+    return next((kind for kind in schema.get("anyOf", []) if kind.get("type") != "null"), schema)

@@ -40,7 +40,7 @@ COMMANDS = {
     "tz": ("rota.cli.zones:tz", "Check and take up new rules of time zones."),
     "partitions": (
         "rota.cli.partitions:partitions",
-        "Show who holds the partitions, and how much of each is due.",
+        "Show how late admission is, how much is due, who dispatches, and partitions not held or late.",
     ),
     "doctor": ("rota.cli.doctor:doctor", "Check the machine, the database and the clock."),
     "demo": ("rota.cli.demo:demo", "Tell what Rota does, on a database of its own."),

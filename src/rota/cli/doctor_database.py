@@ -16,7 +16,7 @@ from rota.domain.schedule import ScheduleStatus
 from rota.service.context import Context
 from rota.service.health import check_readiness, confirm_clock
 from rota.service.queries import parse_schedule_filter
-from rota.wiring import database_file, inspect_sqlite, open_context
+from rota.wiring import database_file, inspect_sqlite, open_existing_context
 
 LATE = timedelta(minutes=1)
 SCHEDULES_NAMED_MAX = 5
@@ -33,7 +33,7 @@ def checks(settings: Settings, *, is_clock_confirmed: bool) -> Iterator[Check]:
     if any(check.name in STOPPING and check.level is not Level.OK for check in found):
         return
     try:
-        context = open_context(settings)
+        context = open_existing_context(settings)
     except RotaError as error:
         yield failure("database", str(error), remedy="Set right what the message names.")
         return

@@ -28,6 +28,12 @@ class Server(Tables, Protocol):
     @property
     def encoding(self) -> str: ...
     @property
+    def schema_name(self) -> str | None: ...
+    @property
+    def user(self) -> str: ...
+    @property
+    def may_create(self) -> bool: ...
+    @property
     def fsync(self) -> str: ...
     @property
     def full_page_writes(self) -> str: ...
@@ -52,7 +58,7 @@ def checks(settings: Settings) -> Iterator[Check]:
         return
     yield check_database(report)
     yield check_server(report)
-    yield check_tables(report)
+    yield check_schema(report)
     yield check_durability(report)
     yield check_clock_difference(report)
 
@@ -64,13 +70,7 @@ def check_database(report: Server) -> Check:
             f"{report.name} can only be read: it is a standby, or its transactions are read only by default.",
             remedy="Give the address of the primary server.",
         )
-    if report.encoding != "UTF8":
-        return failure(
-            "database",
-            f"{report.name} has the encoding {report.encoding}.",
-            remedy="Make a database with ENCODING 'UTF8' and give its address: others cannot hold every text.",
-        )
-    return fine("database", f"{report.name}, encoding UTF8")
+    return fine("database", f"{report.name}, encoding {report.encoding}")
 
 
 def check_server(report: Server) -> Check:
@@ -81,6 +81,18 @@ def check_server(report: Server) -> Check:
             remedy=f"Use PostgreSQL {VERSION_MIN} or newer.",
         )
     return fine("server", f"PostgreSQL {report.version}")
+
+
+def check_schema(report: Server) -> Check:
+    """Its tables; where there are none, whether the role may make them."""
+    if report.revision is None and not report.may_create:
+        schema = report.schema_name or "public"
+        return failure(
+            "schema",
+            f"No tables yet, and the role {report.user} may not make them in the schema {schema}.",
+            remedy=f"GRANT CREATE, USAGE ON SCHEMA {schema} TO {report.user}, then `rota init --partitions N`.",
+        )
+    return check_tables(report)
 
 
 def check_durability(report: Server) -> Check:

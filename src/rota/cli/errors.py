@@ -20,6 +20,7 @@ from rota.domain.errors import (
     RotaError,
     Stale,
     TooLarge,
+    WrongSetting,
     ZoneRulesDiffer,
 )
 from rota.service.idempotency import KeyReused
@@ -81,7 +82,7 @@ def lines_of(error: RotaError) -> list[str]:
 
 def exit_code_of(error: RotaError) -> ExitCode:
     match error:
-        case Usage() | InvalidRequest() | InvalidExpression() | MalformedBody() | TooLarge():
+        case Usage() | InvalidRequest() | InvalidExpression() | MalformedBody() | TooLarge() | WrongSetting():
             return ExitCode.USAGE
         case NotFound():
             return ExitCode.NOT_FOUND

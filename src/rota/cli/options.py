@@ -13,7 +13,7 @@ from rota.cli.whole_numbers import WHOLE
 from rota.config import Settings
 from rota.domain.errors import FieldError, InvalidRequest
 from rota.service.context import REASON_CHARACTERS_MAX, Actor, Context
-from rota.wiring import database_file, open_context
+from rota.wiring import database_file, open_context, open_existing_context
 
 Database = Annotated[
     str | None, Parameter(help="A SQLite file or a database URL, instead of ROTA_DATABASE_URL.")
@@ -58,14 +58,14 @@ def open_existing(database: str | None) -> Iterator[Context]:
         raise Failed(
             f"There is no database {settings.database_url}; `rota up --database {settings.database_url}` makes it."
         )
-    with _opened(settings) as context:
+    with _opened(open_existing_context(settings)) as context:
         yield context
 
 
 @contextmanager
 def open_or_make(database: str | None) -> Iterator[Context]:
     """A context on a database that is made where there is none."""
-    with _opened(load_settings(database_url=database)) as context:
+    with _opened(open_context(load_settings(database_url=database))) as context:
         yield context
 
 
@@ -87,8 +87,7 @@ def actor_of(name: str | None, reason: str | None) -> Actor:
 
 
 @contextmanager
-def _opened(settings: Settings) -> Iterator[Context]:
-    context = open_context(settings)
+def _opened(context: Context) -> Iterator[Context]:
     try:
         yield context
     finally:

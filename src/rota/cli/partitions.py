@@ -1,5 +1,9 @@
 """`rota partitions`: who holds the partitions, and how much of each is due and waits."""
 
+from typing import Annotated
+
+from cyclopts import Parameter
+
 from rota.cli.explanations import entries_of
 from rota.cli.options import AsJson, Database, open_existing
 from rota.cli.output import write_json, write_line, write_table
@@ -7,15 +11,52 @@ from rota.cli.tables import Column
 from rota.service.partitions import show_partitions
 from rota.service.representation import Wire
 
+Every = Annotated[
+    bool,
+    Parameter(
+        name="--all", help="Every partition, not only those that are not held or late; --json has all anyway."
+    ),
+]
 
-def partitions(*, database: Database = None, json: AsJson = False) -> None:
-    """Show who holds each partition, how late admission is there, and how much is due; and who dispatches."""
+
+def partitions(*, show_all: Every = False, database: Database = None, json: AsJson = False) -> None:
+    """Show how late admission is, how much is due, and who dispatches; then each partition that is not held or late."""
     with open_existing(database) as context:
         answer = show_partitions(context)
-    write_json(answer) if json else _write_partitions(answer)
+    write_json(answer) if json else _write_partitions(answer, show_all=show_all)
 
 
-def _write_partitions(answer: Wire) -> None:
+def _write_partitions(answer: Wire, *, show_all: bool) -> None:
+    _write_totals(answer)
+    every = entries_of(answer, "partitions")
+    shown = every if show_all else [entry for entry in every if not entry["is_held"] or entry["lag_ms"]]
+    if shown:
+        write_line("")
+        _write_each(shown)
+    if len(shown) < len(every):
+        write_line("")
+        write_line(
+            f"{len(every) - len(shown)} of {len(every)} are held and not late; `--all` shows them too."
+        )
+
+
+def _write_totals(answer: Wire) -> None:
+    totals, dispatchers = answer["totals"], entries_of(answer, "dispatchers")
+    assert isinstance(totals, dict)  # noqa: S101 - as show_partitions makes it
+    write_line(
+        f"{totals['held']} of {totals['partitions']} held; lag {_shown_lag(totals)}; "
+        f"due {_shown_amount(totals['due'])}, planned {_shown_amount(totals['planned_due'])}"
+    )
+    if not dispatchers:
+        write_line("No dispatcher is there: start `rota dispatch` or `rota up`.")
+        return
+    write_line("")
+    write_table(
+        ["DISPATCHER", "PARTITIONS"], [(entry["owner"], entry["partitions"]) for entry in dispatchers]
+    )
+
+
+def _write_each(entries: list[Wire]) -> None:
     write_table(
         [
             "PARTITION",
@@ -38,22 +79,8 @@ def _write_partitions(answer: Wire) -> None:
                 _shown_amount(entry["due"]),
                 _shown_amount(entry["planned_due"]),
             )
-            for entry in entries_of(answer, "partitions")
+            for entry in entries
         ],
-    )
-    totals, dispatchers = answer["totals"], entries_of(answer, "dispatchers")
-    assert isinstance(totals, dict)  # noqa: S101 - as show_partitions makes it
-    write_line("")
-    write_line(
-        f"{totals['held']} of {totals['partitions']} held; lag {_shown_lag(totals)}; "
-        f"due {_shown_amount(totals['due'])}, planned {_shown_amount(totals['planned_due'])}"
-    )
-    if not dispatchers:
-        write_line("No dispatcher is there: start `rota dispatch` or `rota up`.")
-        return
-    write_line("")
-    write_table(
-        ["DISPATCHER", "PARTITIONS"], [(entry["owner"], entry["partitions"]) for entry in dispatchers]
     )
 
 

@@ -173,6 +173,7 @@ class Dispatcher:
             self._leases.release(self._clock.now())
         except RotaError as error:
             log.warning("lease.release_failed", problem=str(error))
+        log.info("dispatch.stop", owner=self._leases.owner)
 
     def _judge_clock(self, now: datetime) -> ClockLeap | None:
         reading = ClockReading(

@@ -115,6 +115,8 @@ class Leases:
         fences, self._fences = list(self._fences.values()), {}
         self._trusted_until = self._renew_at = self._look_at = None
         self._store.commit_releases(self.owner, fences, now=now)
+        if fences:
+            log.info("lease.release", partitions=len(fences), owner=self.owner)
         self._store.commit_absence(self.owner)
 
     def _balance(self, now: datetime) -> None:

@@ -12,7 +12,8 @@ The tree::
     ├── Stale                   a conditional write met another state than it named; nothing was changed
     ├── UnreadableRow           a stored row makes no sense (500)
     ├── IllegalTransition       a run or schedule has no such transition; nothing was changed
-    └── ZoneRulesDiffer         this process's tz data is not what a cadence was computed with
+    ├── ZoneRulesDiffer         this process's tz data is not what a cadence was computed with
+    └── WrongSetting            a setting has a value that cannot be; a store's address, for example
 """
 
 from dataclasses import dataclass
@@ -100,3 +101,7 @@ class IllegalTransition(RotaError):
 
 class ZoneRulesDiffer(RotaError):
     """This process's rules for a zone differ from those the cadence was computed with; it is not computed."""
+
+
+class WrongSetting(RotaError):
+    """A setting has a value that cannot be; the message says what to write."""

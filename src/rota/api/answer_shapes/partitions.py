@@ -14,7 +14,7 @@ class DueAmount(Shape):
 class Partition(Shape):
     """One partition: its lease, and what of it is due and not admitted.
 
-    `owner` is who held it last, and holds it now where `is_held`.
+    `owner` holds it where `is_held`, else held it last; null where it was given back, or never held.
     """
 
     partition: int

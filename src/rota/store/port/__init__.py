@@ -23,6 +23,7 @@ from rota.store.port.dispatch import (
 from rota.store.port.errors import (
     StoreUnavailable,
     TooManyElements,
+    UnknownAddress,
 )
 from rota.store.port.health import (
     CLOCK_READINGS_MAX,
@@ -140,6 +141,7 @@ __all__ = [
     "StoreUnavailable",
     "Subscription",
     "TooManyElements",
+    "UnknownAddress",
     "Unreadable",
     "UsedZoneRules",
     "WorkStore",

@@ -1,6 +1,6 @@
 """What a store raises."""
 
-from rota.domain.errors import RotaError
+from rota.domain.errors import RotaError, WrongSetting
 
 
 class TooManyElements(RotaError):
@@ -9,3 +9,7 @@ class TooManyElements(RotaError):
 
 class StoreUnavailable(RotaError):
     """The store cannot be reached or used at the moment; the message says why. Try again."""
+
+
+class UnknownAddress(StoreUnavailable, WrongSetting):
+    """What is given as the database's address is none that Rota can use; the message says what to write."""

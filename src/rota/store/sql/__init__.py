@@ -1,5 +1,6 @@
 """The SQL store: every rule of the port in statements that serve SQLite, and PostgreSQL in the same words."""
 
+from collections.abc import Callable
 from datetime import timedelta
 
 from rota.store.sql.admissions import SqlAdmissions
@@ -9,13 +10,13 @@ from rota.store.sql.changes import SqlChanges
 from rota.store.sql.databases import open_database
 from rota.store.sql.dispatch import SqlDispatch
 from rota.store.sql.due_counts import SqlDueCounts
-from rota.store.sql.engine import BUSY_TIMEOUT
+from rota.store.sql.engine import BUSY_TIMEOUT, Database
 from rota.store.sql.health import SqlHealth
 from rota.store.sql.idempotency import SqlIdempotency
 from rota.store.sql.jobs import SqlJobs
 from rota.store.sql.key_uses import SqlKeyUses
 from rota.store.sql.leases import SqlLeases
-from rota.store.sql.migrations import bring_up_to_date
+from rota.store.sql.migrations import bring_up_to_date, check_up_to_date
 from rota.store.sql.openings import SqlOpenings
 from rota.store.sql.outbox import SqlOutbox
 from rota.store.sql.planned import SqlPlanned
@@ -59,13 +60,21 @@ def open_sql_store(url: str, *, busy_timeout: timedelta = BUSY_TIMEOUT) -> SqlSt
 
     `busy_timeout` is how long a writer waits for others. Raises `StoreUnavailable` where it cannot be opened.
     """
-    database = open_database(url, busy_timeout=busy_timeout)
+    return _opened(open_database(url, busy_timeout=busy_timeout), bring_up_to_date)
+
+
+def open_existing_sql_store(url: str) -> SqlStore:
+    """The same for who makes no tables on a PostgreSQL server and changes none. Raises `StoreUnavailable`."""
+    return _opened(open_database(url), check_up_to_date)
+
+
+def _opened(database: Database, prepare: Callable[[Database], None]) -> SqlStore:
     try:
-        bring_up_to_date(database)
+        prepare(database)
     except BaseException:
         database.close()
         raise
     return SqlStore(database)
 
 
-__all__ = ["SqlStore", "open_sql_store"]
+__all__ = ["SqlStore", "open_existing_sql_store", "open_sql_store"]

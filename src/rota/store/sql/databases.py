@@ -6,7 +6,7 @@ from pathlib import Path
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from rota.store.port import StoreUnavailable
+from rota.store.port import StoreUnavailable, UnknownAddress
 from rota.store.sql.engine import BUSY_TIMEOUT, Database
 
 POSTGRESQL_NAMES = ("postgresql", "postgres", "postgresql+psycopg")
@@ -22,11 +22,11 @@ def open_database(url: str, *, busy_timeout: timedelta = BUSY_TIMEOUT) -> Databa
     if parsed.drivername in POSTGRESQL_NAMES:
         return _open_postgresql(parsed, busy_timeout)
     if parsed.get_backend_name() != "sqlite":
-        raise StoreUnavailable(
+        raise UnknownAddress(
             f"Rota keeps its data in SQLite or PostgreSQL, not in {parsed.drivername}; give {EXAMPLES}."
         )
     if parsed.query:
-        raise StoreUnavailable(
+        raise UnknownAddress(
             f"The database address {parsed.set(query={})} has options behind the question mark; Rota sets them "
             "itself."
         )
@@ -34,28 +34,28 @@ def open_database(url: str, *, busy_timeout: timedelta = BUSY_TIMEOUT) -> Databa
 
 
 def parse_address(url: str) -> URL:
-    """The parts of an address. Raises `StoreUnavailable` where it has none."""
+    """The parts of an address. Raises `UnknownAddress` where it has none."""
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError):
         # Without its cause, which would tell parts of the address.
-        raise StoreUnavailable(
+        raise UnknownAddress(
             f"What is given is no database address; write a path, {EXAMPLES}. In a password, write special "
             "characters as percent and two digits."
         ) from None
     if parsed.host is not None and "@" in parsed.host:
-        raise StoreUnavailable("The database address has more than one @; in a password, write %40 for it.")
+        raise UnknownAddress("The database address has more than one @; in a password, write %40 for it.")
     return parsed
 
 
 def is_postgresql(url: str) -> bool:
-    """Whether the address names a PostgreSQL server. Raises `StoreUnavailable` where it makes no sense."""
+    """Whether the address names a PostgreSQL server. Raises `UnknownAddress` where it makes no sense."""
     return "://" in url and parse_address(url).drivername in POSTGRESQL_NAMES
 
 
 def _open_sqlite(url: str, name: str, busy_timeout: timedelta) -> Database:
     if name in IN_MEMORY or name.startswith("file:"):
-        raise StoreUnavailable(
+        raise UnknownAddress(
             f"{url!r} names no file. A database in memory would be lost with its connection, and cannot be shared: "
             "use the memory store, or give a path."
         )

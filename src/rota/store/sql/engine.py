@@ -33,6 +33,27 @@ UNIQUE_VIOLATION = "23505"
 GIVEN_UP = frozenset({"40001", "40P01"})
 """PostgreSQL's of a transaction that it undid for the sake of others: serialization failures and deadlocks."""
 
+NO_RIGHTS = frozenset({"42501", "3F000"})
+"""PostgreSQL's of a role that may not do what it asks for, and of one that may use no schema of its search path."""
+
+LASTING = (
+    "does not exist",
+    "authentication failed",
+    "no password supplied",
+    "no pg_hba.conf entry",
+    "is not permitted to log in",
+    "permission denied",
+    "failed to resolve",
+    "could not translate host name",
+    "unrecognized configuration parameter",
+    "invalid value",
+    "invalid sslmode",
+    "bad value for",
+    "invalid port number",
+    "invalid integer value",
+)
+"""What a connection is refused with, in the driver's words, that waiting does not mend: it has no SQLSTATE then."""
+
 TRIES_MAX = 5
 """Of one commit that is given up again and again; more would only keep others waiting."""
 
@@ -87,7 +108,11 @@ class Database:
     def _reporting_failures(self) -> Iterator[None]:
         try:
             yield
-        except (IntegrityError, ProgrammingError, NotSupportedError, DataError):
+        except (IntegrityError, ProgrammingError, NotSupportedError, DataError) as error:
+            if sqlstate_of(error) in NO_RIGHTS:
+                raise self._without_rights(error) from error
+            if error.statement is None and isinstance(error, ProgrammingError):
+                raise self._unavailable(error.orig) from error  # Of the driver, which could not even connect.
             raise  # A statement or value of ours is wrong, or the caller judges it.
         except (DatabaseError, InterfaceError) as error:
             unavailable = self._unavailable(error.orig)
@@ -100,9 +125,24 @@ class Database:
             ) from error
 
     def _unavailable(self, problem: object) -> StoreUnavailable:
-        told = " ".join(str(problem).split()).rstrip(".")
-        end = "" if told.endswith("?") else "."
-        return StoreUnavailable(f"The database {self.name} cannot be used at the moment: {told}{end}")
+        told = "; ".join(" ".join(line.split()) for line in str(problem).splitlines() if line.strip())
+        when = "" if any(words in told for words in LASTING) else " at the moment"
+        end = self.remedy_for(told) or ("" if told.endswith("?") else ".")
+        return StoreUnavailable(f"The database {self.name} cannot be used{when}: {told.rstrip('.')}{end}")
+
+    def remedy_for(self, _problem: str, /) -> str | None:
+        """How the line about the problem ends, where it is known what helps."""
+        return None
+
+    def rights_needed(self, _problem: str, /) -> str:
+        """What gives the rights that the problem says are missing."""
+        return "give its user the rights to it"
+
+    def _without_rights(self, error: DBAPIError) -> StoreUnavailable:
+        problem = str(error.orig).partition("\n")[0].rstrip(".")
+        return StoreUnavailable(
+            f"The database {self.name} cannot be used: {problem}; {self.rights_needed(problem)}."
+        )
 
 
 def tried_again(commit: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:

@@ -13,13 +13,15 @@ The kernel is told to give up a connection that is silent (`SILENCE`), within ha
 `StoreUnavailable`.
 """
 
+import re
 from datetime import timedelta
 
+from psycopg import Connection as DriverConnection
 from psycopg import ProgrammingError
 from psycopg.conninfo import make_conninfo
-from sqlalchemy import URL, create_engine
+from sqlalchemy import URL, create_engine, event
 
-from rota.store.port import StoreUnavailable
+from rota.store.port import StoreUnavailable, UnknownAddress
 from rota.store.sql.engine import BUSY_TIMEOUT, Database
 from rota.store.sql.listener import Listener
 
@@ -38,11 +40,17 @@ answer is waited for, the last one also while something is sent. A statement tha
 server's kernel answers. Unix sockets have none of them."""
 
 
+ENCODING = "UTF8"
+
+_MISSING_DATABASE = re.compile(r'database "([^"]+)" does not exist')
+_DENIED_SCHEMA = re.compile(r"permission denied for schema (\S+)")
+
+
 class PostgresDatabase(Database):
     """One PostgreSQL database. Nothing is connected before the first use."""
 
     def __init__(self, url: URL, *, busy_timeout: timedelta = BUSY_TIMEOUT) -> None:
-        """Raises `StoreUnavailable` where the address has an option that the driver does not know."""
+        """Raises `UnknownAddress` where the address has an option that the driver does not know."""
         _check_options(url)
         engine = create_engine(
             url.set(drivername="postgresql+psycopg"),
@@ -54,12 +62,48 @@ class PostgresDatabase(Database):
             pool_pre_ping=True,
             connect_args=_connect_arguments(url, busy_timeout),
         )
+        # Before SQLAlchemy's own first look at the server, which some encodings break.
+        event.listen(engine, "connect", self._check_encoding, insert=True)
+        self._user = url.username
         super().__init__(
             name=name_of(url),
             readers=engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True),
             writers=engine,
             audience=Listener(engine),
         )
+
+    def remedy_for(self, problem: str, /) -> str | None:
+        missing = _MISSING_DATABASE.search(problem)
+        if missing is None:
+            return None
+        return f"; make it first: createdb --encoding UTF8 {missing[1]}"
+
+    def rights_needed(self, problem: str, /) -> str:
+        return rights_remedy(user=self._user, schema=_schema_in(problem))
+
+    def _check_encoding(self, connection: DriverConnection[object], _: object) -> None:
+        """Others cannot hold every text. The server says its encoding as it greets."""
+        encoding = connection.info.parameter_status("server_encoding")
+        if encoding != ENCODING:
+            connection.close()
+            raise StoreUnavailable(
+                f"The database {self.name} has the encoding {encoding}, which cannot hold every text; make one "
+                "that can: createdb --encoding UTF8 --template template0 NAME."
+            )
+
+
+def rights_remedy(*, user: str | None, schema: str) -> str:
+    """What gives a role the rights that Rota needs; `user` is None where the address names none."""
+    role = user or "the role"
+    return (
+        f"GRANT CREATE, USAGE ON SCHEMA {schema} TO {role}; or, where another role owns the tables, "
+        f"make {role} their owner"
+    )
+
+
+def _schema_in(problem: str) -> str:
+    named = _DENIED_SCHEMA.search(problem)
+    return "public" if named is None else named[1]
 
 
 def name_of(url: URL) -> str:
@@ -72,7 +116,7 @@ def _check_options(url: URL) -> None:
     try:
         make_conninfo(**dict.fromkeys(url.query, ""))
     except ProgrammingError as error:
-        raise StoreUnavailable(f"The database address {name_of(url)} has an {error}.") from None
+        raise UnknownAddress(f"The database address {name_of(url)} has an {error}.") from None
 
 
 def _connect_arguments(url: URL, busy_timeout: timedelta) -> dict[str, str | int]:

@@ -27,6 +27,11 @@ class PostgresReport(TablesReport):
     fsync: str
     full_page_writes: str
     synchronous_commit: str
+    schema_name: str | None
+    """Where the tables are, or would be made; None where the role may use none of its search path."""
+    user: str
+    may_create: bool
+    """Whether the role may make tables there."""
     is_read_only: bool
     """A standby, or a database that takes no writes."""
     clock_ahead: timedelta
@@ -77,6 +82,9 @@ _READ_SERVER = text(
     "SELECT current_setting('server_version') AS version,"
     " current_setting('server_version_num')::integer AS version_number,"
     " pg_encoding_to_char(encoding) AS encoding,"
+    " current_schema()::text AS schema_name,"
+    " current_user::text AS user,"
+    " coalesce(has_schema_privilege(current_user, current_schema()::text, 'CREATE'), false) AS may_create,"
     " current_setting('fsync') AS fsync,"
     " current_setting('full_page_writes') AS full_page_writes,"
     " current_setting('synchronous_commit') AS synchronous_commit,"

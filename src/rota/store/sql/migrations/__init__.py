@@ -74,6 +74,25 @@ def bring_up_to_date(database: Database, revisions: Revisions = OURS) -> None:
             upgrade(connection, to=revisions.head, revisions=revisions)
 
 
+def check_up_to_date(database: Database) -> None:
+    """That a PostgreSQL database has its tables as this code uses them: who only reads makes and migrates none.
+
+    A file is brought up to date: nobody else has it under way. Raises `StoreUnavailable`.
+    """
+    with database.reading() as connection:
+        is_postgresql = connection.dialect.name == "postgresql"
+        state = read_state(connection)
+    if not is_postgresql:
+        bring_up_to_date(database)
+    elif state.revision is None:
+        raise StoreUnavailable(f"There is no Rota database at {database.name}: make it by `rota init`.")
+    elif not is_usable(state):
+        raise StoreUnavailable(
+            f"The database {database.name} is behind (revision {state.revision}; this Rota uses {HEAD}): bring it "
+            "up to date by `rota init`, or by a start of a process."
+        )
+
+
 def is_usable(state: State, revisions: Revisions = OURS) -> bool:
     """Whether the code works on the tables as they are; False: once they are migrated. Raises `StoreUnavailable`."""
     if state.revision is None or state.revision in revisions.names:
@@ -133,4 +152,14 @@ def _escaped(path: Path) -> str:
     return str(path).replace("%", "%%")
 
 
-__all__ = ["HEAD", "OURS", "REVISIONS", "WORKS_FROM", "Revisions", "bring_up_to_date", "is_usable", "upgrade"]
+__all__ = [
+    "HEAD",
+    "OURS",
+    "REVISIONS",
+    "WORKS_FROM",
+    "Revisions",
+    "bring_up_to_date",
+    "check_up_to_date",
+    "is_usable",
+    "upgrade",
+]
