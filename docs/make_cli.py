@@ -33,9 +33,9 @@ columns out, UTC first, and cuts or wraps prose; identifiers are never broken. I
 of a list is `{"items": [...], "next_cursor": ...}`; `--all` walks every page and prints one document. Answers go to
 standard output, errors and logs to standard error.
 
-A command that reads never makes a database. `rota init`, `up`, `serve`, `dispatch`, `work`, `schedules create`, `apply`
-and `jobs put` make one where there is none, and bring its tables up to date
-([how, while others use them](../migrations.md)).
+A command that reads never makes a database, and changes no tables of one on PostgreSQL. `rota init`, `up`, `serve`,
+`dispatch`, `work`, `schedules create`, `apply` and `jobs put` make one where there is none, and bring its tables up to
+date ([how, while others use them](../migrations.md)).
 
 ## How a change is told
 

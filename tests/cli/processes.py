@@ -8,7 +8,8 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self, cast
@@ -18,12 +19,22 @@ LIMIT_SECONDS = 60
 LOOK_SECONDS = 0.05
 
 
+@contextmanager
+def _hearing_interrupts() -> Iterator[None]:
+    """Tests that a shell runs in the background ignore SIGINT, and what they start would inherit that."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 class Process:
     """One `rota` process; leaving the block ends it if it still runs."""
 
     def __init__(self, *arguments: str, cwd: Path, **settings: str) -> None:
         self.log = cwd / f"{arguments[0]}.log"
-        with self.log.open("wb") as log:
+        with self.log.open("wb") as log, _hearing_interrupts():
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "rota", *arguments],
                 cwd=cwd,
