@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import cast
 
 import pytest
@@ -12,13 +12,13 @@ from starlette.testclient import TestClient
 
 from rota.api.application import create_api
 from rota.config import Settings
-from rota.dispatch.dispatcher import Dispatcher
 from rota.service.context import Context
 from rota.service.creation import create_schedule
 from rota.service.jobs import put_job
 from rota.store.memory import MemoryStore
 from rota.testing.clock import ManualClock
 from rota.wiring import open_context
+from tests.dispatch.conftest import dispatcher_on
 
 START = datetime(2026, 1, 10, 12, 0, tzinfo=UTC)
 JOB = "sales_report"
@@ -95,15 +95,7 @@ def client(shared_api: FastAPI, shared_client: TestClient, context: Context) -> 
 @pytest.fixture
 def work_off(context: Context, clock: ManualClock) -> WorkOff:
     """Admits whatever is due at the clock's time."""
-    dispatcher = Dispatcher(
-        context.store,
-        cadences=context.cadences,
-        clock=clock,
-        owner="d1",
-        lease=timedelta(seconds=15),
-        poll=timedelta(seconds=1),
-        page=100,
-    )
+    dispatcher = dispatcher_on(context, "d1")
 
     def run() -> None:
         while dispatcher.step(now := clock.now()).wake_at <= now:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TypeVar
 
 from rota.domain.admission import Admission, DueSchedule
@@ -26,7 +26,7 @@ from rota.store.port import (
     ScheduleRecord,
     Store,
 )
-from tests.contract.builders import DAY, MADE_AT, NINE, admission, change_of, new_schedule, run_at
+from tests.contract.builders import DAY, MADE_AT, NINE, SECOND, admission, change_of, new_schedule, run_at
 
 PARTITIONS = 4
 TTL = LEASE_MAX
@@ -36,6 +36,18 @@ PAGES_MAX = 50
 
 Element = TypeVar("Element")
 Answer = TypeVar("Answer")
+
+
+def first_attempt(run: Run, *, lease: timedelta) -> Attempt:
+    """As a worker's call opens it that comes a second after nine."""
+    opened_at = NINE + SECOND
+    return Attempt(
+        run_id=run.run_id,
+        number=1,
+        worker="worker-1",
+        opened_at=opened_at,
+        lease_expires_at=opened_at + lease,
+    )
 
 
 def earliest_due(store: Store, partitions: Sequence[int]) -> dict[int, datetime]:

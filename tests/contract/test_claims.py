@@ -7,7 +7,7 @@ import pytest
 
 from rota.domain.identity import RunId
 from rota.domain.job import Job
-from rota.domain.run import Attempt, Run, RunState
+from rota.domain.run import Run, RunState
 from rota.store.port import OpenedAttempt, Store, TooManyElements
 from tests.contract.builders import (
     HOUR,
@@ -28,6 +28,7 @@ from tests.contract.steps import (
     create,
     deliveries,
     delivery_of,
+    first_attempt,
     open_all,
     open_attempt,
     plan,
@@ -73,15 +74,7 @@ def test_a_claim_starts_the_run_and_takes_its_delivery(store: Store) -> None:
         )
     ]
     assert run_of(store, ID) == started
-    assert attempts_of(store, ID) == (
-        Attempt(
-            run_id=ID,
-            number=1,
-            worker="worker-1",
-            opened_at=NINE + SECOND,
-            lease_expires_at=NINE + 46 * SECOND,
-        ),
-    )
+    assert attempts_of(store, ID) == (first_attempt(run, lease=timedelta(seconds=45)),)
     assert deliveries(store) == []
     assert claim(store, minutes=60) == []
 

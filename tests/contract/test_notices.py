@@ -17,7 +17,7 @@ from rota.store.port.notices import SOON
 from rota.store.sql import SqlStore, open_sql_store
 from rota.store.sql.databases import open_database
 from rota.store.sql.notices import notify
-from tests.conftest import OpenStore
+from tests.conftest import NewDatabase, OpenStore
 from tests.contract.builders import (
     HOUR,
     MADE_AT,
@@ -46,7 +46,6 @@ from tests.contract.steps import (
     queue_run,
     settle,
 )
-from tests.postgresql import Databases
 
 Listen = Callable[[Store], Ears]
 
@@ -216,10 +215,8 @@ def listening(connection: psycopg.Connection[tuple[int]]) -> list[int]:
 
 
 @pytest.fixture
-def url(postgresql: Databases) -> Iterator[str]:
-    lent = postgresql.lend()
-    yield lent
-    postgresql.give_back(lent)
+def url(new_database: NewDatabase) -> str:
+    return new_database("postgresql")
 
 
 @pytest.fixture

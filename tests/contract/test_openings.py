@@ -8,7 +8,7 @@ import pytest
 from rota.domain.identity import RunId
 from rota.domain.job import Job
 from rota.domain.json_text import encode_json
-from rota.domain.run import Attempt, RunState
+from rota.domain.run import RunState
 from rota.store.port import Delivery, OpenedAttempt, Store, TooManyElements
 from tests.contract.builders import (
     HOUR,
@@ -28,6 +28,7 @@ from tests.contract.steps import (
     attempts_of,
     create,
     delivery_of,
+    first_attempt,
     open_all,
     open_attempt,
     plan,
@@ -102,15 +103,7 @@ def test_an_opening_starts_the_run_and_takes_its_delivery(store: Store) -> None:
         )
     ]
     assert run_of(store, ID) == started
-    assert attempts_of(store, ID) == (
-        Attempt(
-            run_id=ID,
-            number=1,
-            worker="worker-1",
-            opened_at=NINE + SECOND,
-            lease_expires_at=NINE + 46 * SECOND,
-        ),
-    )
+    assert attempts_of(store, ID) == (first_attempt(run, lease=timedelta(seconds=45)),)
     assert delivered_ids(store, JOBS, minutes=60) == []
     assert store.read_next_delivery_time(JOBS) is None
 

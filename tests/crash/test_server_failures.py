@@ -18,7 +18,6 @@ from starlette.testclient import TestClient
 from rota import Rota
 from rota.api.application import create_api
 from rota.config import Settings
-from rota.dispatch.dispatcher import Dispatcher
 from rota.domain.errors import RotaError
 from rota.domain.run import Run, RunState
 from rota.service.context import Context
@@ -31,6 +30,7 @@ from rota.wiring import open_context
 from rota.worker.context import RunContext
 from rota.worker.registry import Registry
 from tests.conftest import NewDatabase
+from tests.dispatch.conftest import dispatcher_on
 from tests.postgresql import PostgresServer, running_server
 
 pytestmark = pytest.mark.slow
@@ -181,15 +181,7 @@ def work_through(app: Rota, context: Context, cuts: Cutter) -> int:
     """Steps as the loops take them: one that fails is followed by another. How many failed."""
     clock = context.clock
     assert isinstance(clock, ManualClock)
-    dispatcher = Dispatcher(
-        context.store,
-        cadences=context.cadences,
-        clock=clock,
-        owner="d1",
-        lease=timedelta(seconds=15),
-        poll=timedelta(seconds=1),
-        page=100,
-    )
+    dispatcher = dispatcher_on(context, "d1")
     worker = app.build_worker(inline=True)
     failed = 0
     for number in range(2 * (MINUTES + 10)):

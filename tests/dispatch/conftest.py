@@ -6,7 +6,7 @@ from typing import Protocol
 import pytest
 
 from rota.config import Settings
-from rota.dispatch.dispatcher import Dispatcher
+from rota.dispatch.dispatcher import BATCH, Dispatcher
 from rota.domain.admission import Skip
 from rota.domain.identity import ScheduleId
 from rota.domain.run import Run
@@ -38,20 +38,32 @@ def context(request: pytest.FixtureRequest, clock: ManualClock, open_store: Open
     return opened
 
 
-@pytest.fixture
-def new_dispatcher(context: Context, clock: ManualClock) -> NewDispatcher:
-    def build(owner: str, page: int = 100) -> Dispatcher:
-        return Dispatcher(
-            context.store,
-            cadences=context.cadences,
-            clock=clock,
-            owner=owner,
-            lease=LEASE,
-            poll=timedelta(seconds=1),
-            page=page,
-        )
+def dispatcher_on(
+    context: Context,
+    owner: str = "a",
+    *,
+    poll: timedelta = timedelta(seconds=1),
+    page: int = 100,
+    batch: int = BATCH,
+    keep: timedelta | None = None,
+) -> Dispatcher:
+    """A dispatcher of the context's store and clock."""
+    return Dispatcher(
+        context.store,
+        cadences=context.cadences,
+        clock=context.clock,
+        owner=owner,
+        lease=LEASE,
+        poll=poll,
+        page=page,
+        batch=batch,
+        keep=keep,
+    )
 
-    return build
+
+@pytest.fixture
+def new_dispatcher(context: Context) -> NewDispatcher:
+    return lambda owner, page=100: dispatcher_on(context, owner, page=page)
 
 
 def save(context: Context, id_: str, cron: str, **fields: object) -> None:

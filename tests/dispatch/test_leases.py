@@ -9,13 +9,12 @@ import pytest
 from structlog.testing import capture_logs
 
 from rota.config import Settings
-from rota.dispatch.dispatcher import Dispatcher
 from rota.dispatch.leases import LOOK, LOOK_WHILE_SHORT, Leases, share_of
 from rota.store.memory import MemoryStore
 from rota.store.port import Fence, Store, StoreUnavailable
 from rota.testing.clock import ManualClock
 from rota.wiring import open_context
-from tests.dispatch.conftest import LEASE, START
+from tests.dispatch.conftest import LEASE, START, dispatcher_on
 
 SECOND = timedelta(seconds=1)
 COUNT = 10
@@ -207,15 +206,7 @@ def test_a_rebalance_that_broke_off_is_begun_again_in_the_next_step(*, takes_fir
 def test_a_dispatcher_wakes_for_its_leases_however_seldom_it_polls() -> None:
     clock = ManualClock(START)
     context = open_context(Settings(partitions=4), store=MemoryStore(), clock=clock)
-    dispatcher = Dispatcher(
-        context.store,
-        cadences=context.cadences,
-        clock=clock,
-        owner="a",
-        lease=LEASE,
-        poll=timedelta(seconds=60),
-        page=100,
-    )
+    dispatcher = dispatcher_on(context, poll=timedelta(seconds=60))
     for _ in range(40):
         report = dispatcher.step(clock.now())
         assert clock.now() < report.wake_at <= clock.now() + LOOK
@@ -225,15 +216,7 @@ def test_a_dispatcher_wakes_for_its_leases_however_seldom_it_polls() -> None:
 
 def test_one_that_stops_says_what_it_gave_back_and_that_it_ended(store: MemoryStore) -> None:
     context = open_context(Settings(partitions=COUNT), store=store, clock=ManualClock(START))
-    dispatcher = Dispatcher(
-        store,
-        cadences=context.cadences,
-        clock=context.clock,
-        owner="a",
-        lease=LEASE,
-        poll=SECOND,
-        page=100,
-    )
+    dispatcher = dispatcher_on(context)
     dispatcher.step(START)
     stop = threading.Event()
     stop.set()

@@ -4,14 +4,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from rota.dispatch.dispatcher import PRUNE_PAUSE, Dispatcher
+from rota.dispatch.dispatcher import PRUNE_PAUSE
 from rota.dispatch.retention import REST, Retention, prune
 from rota.service.context import Context
 from rota.service.creation import create_schedule
 from rota.store.port import LedgerKey, PruneOutcome
 from rota.testing.clock import ManualClock
 from tests.contract.builders import DAY, MINUTE, NINE, SECOND
-from tests.dispatch.conftest import LEASE, save
+from tests.dispatch.conftest import dispatcher_on, save
 
 PLACE = LedgerKey(instant=NINE, id_="report-7.1")
 
@@ -68,16 +68,7 @@ def test_a_dispatcher_prunes_while_nothing_falls_due(
     save(context, "report", "0 9 * * *")
     answers = Answers(*[PruneOutcome(runs=2, reached=PLACE)] * 3)
     monkeypatch.setattr(context.store, "prune_history", answers.prune_history)
-    dispatcher = Dispatcher(
-        context.store,
-        cadences=context.cadences,
-        clock=clock,
-        owner="a",
-        lease=LEASE,
-        poll=MINUTE,
-        page=100,
-        keep=DAY,
-    )
+    dispatcher = dispatcher_on(context, poll=MINUTE, keep=DAY)
     clock.set(nine := datetime(2025, 6, 10, 9, tzinfo=UTC))
     assert dispatcher.step(nine - SECOND).wake_at == nine - SECOND + PRUNE_PAUSE
     assert answers.asked == [(nine - SECOND - DAY, None, 100)]
@@ -98,16 +89,7 @@ def test_what_falls_due_each_second_leaves_time_to_prune(
     create_schedule(context, {"job": "sales_report", "timezone": "UTC", "recurrence": {"every": "PT1S"}})
     answers = Answers(*[PruneOutcome(runs=100, reached=PLACE)] * 1_000)
     monkeypatch.setattr(context.store, "prune_history", answers.prune_history)
-    dispatcher = Dispatcher(
-        context.store,
-        cadences=context.cadences,
-        clock=clock,
-        owner="a",
-        lease=LEASE,
-        poll=MINUTE,
-        page=100,
-        keep=DAY,
-    )
+    dispatcher = dispatcher_on(context, poll=MINUTE, keep=DAY)
     end = clock.now() + 10 * SECOND
     while clock.now() < end:
         clock.set(max(clock.now(), min(end, dispatcher.step(clock.now()).wake_at)))

@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from rota.dispatch.dispatcher import Dispatcher
 from rota.domain.admission import Admission
 from rota.domain.errors import UnreadableRow, ZoneRulesDiffer
 from rota.domain.identity import ScheduleId, partition_of, slot_of
@@ -15,7 +14,16 @@ from rota.service.context import Context
 from rota.service.planning import plan_occurrences
 from rota.store.port import AdmissionOutcome, BeatsOutcome, DueTimes, Fence
 from rota.testing.clock import ManualClock
-from tests.dispatch.conftest import LEASE, START, NewDispatcher, run_instants, save, skips, work_off
+from tests.dispatch.conftest import (
+    LEASE,
+    START,
+    NewDispatcher,
+    dispatcher_on,
+    run_instants,
+    save,
+    skips,
+    work_off,
+)
 from tests.dispatch.test_poison import fail_for_zone
 
 NINE = datetime(2025, 6, 10, 9, tzinfo=UTC)
@@ -201,16 +209,7 @@ def test_a_burst_in_one_partition_does_not_hold_up_what_the_planner_decides_in_a
             save(context, id_, "0 9 * * *")
     [last, *_] = [id_ for id_, partition in partitions.items() if partition == 3]
     save(context, last, "0 9 * * *", max_occurrences=1)
-    dispatcher = Dispatcher(
-        context.store,
-        cadences=context.cadences,
-        clock=clock,
-        owner="a",
-        lease=LEASE,
-        poll=MINUTE,
-        page=8,
-        batch=4,
-    )
+    dispatcher = dispatcher_on(context, poll=MINUTE, page=8, batch=4)
     clock.set(NINE)
     for _ in range(2):
         dispatcher.step(NINE)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from rota.store.sql import SqlStore, open_sql_store
+from tests.conftest import NewDatabase
 
 
 @pytest.fixture(scope="session")
@@ -20,6 +21,12 @@ def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def path(empty_database: Path, tmp_path: Path) -> Path:
     return Path(shutil.copy(empty_database, tmp_path / "rota.db"))
+
+
+@pytest.fixture
+def url(new_database: NewDatabase) -> str:
+    """Of a PostgreSQL database with nothing in its tables."""
+    return new_database("postgresql")
 
 
 @pytest.fixture

@@ -40,20 +40,12 @@ from tests.contract.builders import (
     planned_run_at,
 )
 from tests.contract.steps import create, open_attempt, plan
-from tests.postgresql import Databases
 
 TTL = timedelta(seconds=15)
 LATER = NINE + HOUR
 WAIT_SECONDS = 30
 
 IS_WAITING = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-
-
-@pytest.fixture
-def url(postgresql: Databases) -> Iterator[str]:
-    lent = postgresql.lend()
-    yield lent
-    postgresql.give_back(lent)
 
 
 @pytest.fixture

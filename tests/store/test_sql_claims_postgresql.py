@@ -10,7 +10,6 @@ from rota.domain.run import RunState
 from rota.store.sql import SqlStore, open_sql_store
 from tests.contract.builders import NINE
 from tests.contract.steps import queue_run, run_of
-from tests.postgresql import Databases
 
 JOBS = ["sales_report"]
 PATIENCE = timedelta(milliseconds=200)
@@ -18,13 +17,6 @@ PATIENCE = timedelta(milliseconds=200)
 
 HOLD_RUN = "SELECT 1 FROM runs WHERE run_id = %s FOR UPDATE"
 HOLD_DELIVERY = "SELECT 1 FROM outbox WHERE run_id = %s FOR UPDATE"
-
-
-@pytest.fixture
-def url(postgresql: Databases) -> Iterator[str]:
-    lent = postgresql.lend()
-    yield lent
-    postgresql.give_back(lent)
 
 
 @pytest.fixture

@@ -17,16 +17,10 @@ from rota.store.port import RunFilter, StoreUnavailable
 from rota.store.sql import SqlStore, open_sql_store
 from rota.store.sql.batches import WRITING
 from rota.store.sql.engine import TRIES_MAX, GivenUp
-from tests.conftest import NewDatabase
 from tests.contract.builders import NINE, admission
 from tests.contract.steps import create, fence_of
 
 IMPATIENT = timedelta(milliseconds=300)
-
-
-@pytest.fixture
-def url(new_database: NewDatabase) -> str:
-    return new_database("postgresql")
 
 
 @pytest.fixture

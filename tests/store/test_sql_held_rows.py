@@ -40,11 +40,6 @@ CURRENT = HeartbeatOutcome.CURRENT
 
 
 @pytest.fixture
-def url(new_database: NewDatabase) -> str:
-    return new_database("postgresql")
-
-
-@pytest.fixture
 def store(url: str) -> Iterator[SqlStore]:
     opened = open_sql_store(url, busy_timeout=PATIENCE)
     yield opened

@@ -303,7 +303,10 @@ def test_a_settlement_and_a_cancellation_of_one_run_end_as_the_first_of_them_say
     assert (cancelled.state, cancelled.cancel_requested_at) == (RunState.SUCCEEDED, None)
 
 
-def test_an_attempt_whose_heartbeat_comes_first_is_not_lost(meeting: Meeting) -> None:
+@pytest.mark.parametrize(
+    "has_fence", [True, False], ids=["recovery passes over it", "without a fence it waits"]
+)
+def test_an_attempt_whose_heartbeat_comes_first_is_not_lost(meeting: Meeting, *, has_fence: bool) -> None:
     """The heartbeat leaves the run's row as it is, and whoever waits for it has read the attempt's lease before."""
     run = queue_run(meeting.first)
     open_attempt(meeting.first, run)
@@ -313,25 +316,8 @@ def test_an_attempt_whose_heartbeat_comes_first_is_not_lost(meeting: Meeting) ->
     outcomes = meeting.of(
         lambda store: store.commit_heartbeats([beat], now=now),
         lambda store: store.commit_settlements(
-            [loss(run.run_id, at=now, retry_at=now)], fences=[fence_of_holder(store)]
+            [loss(run.run_id, at=now, retry_at=now)], fences=[fence_of_holder(store)] if has_fence else []
         ),
-    )
-    assert outcomes == ([HeartbeatOutcome.CURRENT], [False])
-    assert run_of(meeting.first, run.run_id).state is RunState.RUNNING
-
-
-def test_a_settlement_that_has_waited_for_a_heartbeat_goes_by_the_lease_that_it_left(
-    meeting: Meeting,
-) -> None:
-    """Without a fence it waits; the heartbeat leaves the run's row as it is, and changes only the attempt's."""
-    run = queue_run(meeting.first)
-    open_attempt(meeting.first, run)
-    [attempt] = attempts_of(meeting.first, run.run_id)
-    now = attempt.lease_expires_at
-    beat = Heartbeat(run_id=run.run_id, attempt=1, lease_expires_at=now + MINUTE, progress=None)
-    outcomes = meeting.of(
-        lambda store: store.commit_heartbeats([beat], now=now),
-        lambda store: store.commit_settlements([loss(run.run_id, at=now, retry_at=now)]),
     )
     assert outcomes == ([HeartbeatOutcome.CURRENT], [False])
     assert run_of(meeting.first, run.run_id).state is RunState.RUNNING

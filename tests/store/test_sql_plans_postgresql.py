@@ -4,12 +4,9 @@ A table that was just filled has no statistics, and the plan of a prepared state
 neither case may a statement read one of the large tables from end to end.
 """
 
-import json
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-import psycopg
 import pytest
 from sqlalchemy import Table, func, insert, literal, select
 
@@ -17,20 +14,26 @@ from rota.domain.identity import RunId
 from rota.domain.run import Attempt, Progress, RunState
 from rota.domain.settlement import Settlement
 from rota.store.port import Delivery, Heartbeat
-from rota.store.sql import SqlStore, cells, open_sql_store, rows
+from rota.store.sql import SqlStore, cells, rows
 from rota.store.sql.rows import Values
 from rota.store.sql.schema import attempts, outbox, runs, versions
 from tests.contract.builders import HOUR, NINE, failure, loss, new_schedule, run_at, success
 from tests.contract.steps import fence_of
 from tests.postgresql import Databases
-from tests.store.watch import Ask, Asked, asked_of
+from tests.store.postgresql_plans import (
+    FOUND_BY_INDEX,
+    IN_ORDER,
+    asked_by,
+    large_store_of,
+    plan_of,
+    scans_of,
+)
+from tests.store.watch import Ask, Asked
 
 COUNT = 20_000
 """Of each kind of run: a table of some megabytes, which it would rather read than probe for a thousand rows."""
 BATCH = 400
 LARGE = {"runs", "outbox", "attempts", "versions"}
-IN_ORDER = {"Index Scan", "Index Only Scan"}
-FOUND_BY_INDEX = {*IN_ORDER, "Bitmap Heap Scan"}
 JOBS = ["sales_report", "mail", "echo"]
 NEW = new_schedule()
 RUN = run_at(NEW.schedule, NINE)
@@ -47,27 +50,15 @@ INTENT: Values = {"job": RUN.job, "available_at": cells.millis(NINE), "run_id": 
 
 @pytest.fixture(scope="module", params=["never analysed", "analysed"])
 def large_store(request: pytest.FixtureRequest, postgresql: Databases) -> Iterator[SqlStore]:
-    store = open_sql_store(postgresql.make())
-    with store._database.writing() as connection:
-        for table in LARGE:
-            connection.exec_driver_sql(f"ALTER TABLE {table} SET (autovacuum_enabled = off)")
-    fill(store)
-    if request.param == "analysed":
-        with store._database.writing() as connection:
-            connection.exec_driver_sql("ANALYZE")
-    yield store
-    store.close()
+    with large_store_of(
+        postgresql, tables=LARGE, fill=fill, is_analysed=request.param == "analysed"
+    ) as store:
+        yield store
 
 
 @pytest.fixture(scope="module")
 def asked(large_store: SqlStore) -> dict[str, list[Asked]]:
-    """Of each call, what it asks when it finds what it is for."""
-    found = {}
-    for name, ask in ASKS.items():
-        with asked_of(large_store) as statements:
-            ask(large_store)
-        found[name] = statements
-    return found
+    return asked_by(large_store, ASKS)
 
 
 def fill(store: SqlStore) -> None:
@@ -161,37 +152,3 @@ def test_a_hot_call_reads_no_large_table_from_end_to_end(
             if step["Relation Name"] == "outbox":
                 # In the order of its key: else all that is available would be read and sorted for a few of it.
                 assert step["Node Type"] in IN_ORDER, (statement, plan)
-
-
-Step = Mapping[str, object]
-
-
-def plan_of(store: SqlStore, asked: Asked, settings: Sequence[str]) -> Step:
-    statement, given = asked
-    parameters = given[0] if isinstance(given, list) else given
-    assert isinstance(parameters, tuple)
-    numbers = iter(range(1, len(parameters) + 1))
-    numbered = re.sub("%s", lambda _: f"${next(numbers)}", statement)
-    execute = f"EXECUTE asked({', '.join(['%s'] * len(parameters))})" if parameters else "EXECUTE asked"
-    with store._database.writing() as connection:
-        driver = connection.connection.driver_connection
-        assert isinstance(driver, psycopg.Connection)
-        cursor = psycopg.ClientCursor(driver)  # EXECUTE takes no parameters.
-        for setting in settings:
-            cursor.execute(setting)
-        cursor.execute(f"PREPARE asked AS {numbered}")
-        try:
-            row = cursor.execute(f"EXPLAIN (FORMAT JSON) {execute}", parameters or None).fetchone()
-        finally:
-            cursor.execute("DEALLOCATE asked")
-    assert row is not None
-    found = row[0] if isinstance(row[0], list) else json.loads(row[0])
-    plan: Step = found[0]["Plan"]
-    return plan
-
-
-def scans_of(step: Step) -> list[Mapping[str, str]]:
-    """The steps that read a table."""
-    below: Sequence[Step] = step.get("Plans", ())  # type: ignore[assignment]
-    own = [step] if "Scan" in str(step["Node Type"]) and "Relation Name" in step else []
-    return [*own, *(each for part in below for each in scans_of(part))]  # type: ignore[list-item]

@@ -20,7 +20,6 @@ the same every time.
 """
 
 import os
-from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import TracebackType
@@ -28,11 +27,8 @@ from typing import Self
 
 from rota.application import Rota
 from rota.config import Settings
-from rota.domain.admission import DueSchedule
-from rota.domain.instants import parse_instant
-from rota.service.zone_updates import differing_zones
 from rota.store.memory import MemoryStore
-from rota.store.port import Fence, Store, ZoneRules
+from rota.store.port import Fence, Store
 from rota.testing.clock import ManualClock, as_utc
 from rota.testing.quiet import only_from
 from rota.worker.registry import Registry
@@ -144,32 +140,12 @@ class World:
     def _next_instant(self, end: datetime) -> datetime | None:
         """When something falls due next, after now and by `end`: an occurrence, a retry, or the loss of an attempt."""
         partitions = range(self.app.context.partition_count)
-        due_times = self.store.read_due_times(partitions)
+        # What is due by now and still there waits for the rules of its zone to be taken up.
+        due_times = self.store.read_due_times(partitions, after=self.now)
         instants = [due.earliest for due in due_times.values()]
-        waiting = [partition for partition, due in due_times.items() if due.earliest <= self.now]
-        instants += self._due_behind(waiting, end=end)
         lost = self.store.read_lost(partitions, now=end, limit=1)
         instants += [attempt.attempt.lease_expires_at for attempt in lost]
         delivery = self.store.read_next_delivery_time([job.name for job in self.app.registry.jobs()])
         if delivery is not None:
             instants.append(delivery)
         return min((instant for instant in instants if self.now < instant <= end), default=None)
-
-    def _due_behind(self, waiting: Sequence[int], *, end: datetime) -> Iterator[datetime]:
-        """What falls due by `end` behind schedules that wait for the rules of their zone to be taken up.
-
-        They stay what is due first in their partitions, as long as they wait.
-        """
-        if not waiting:
-            return
-        differing = {
-            ZoneRules(timezone=zone.stored.timezone, fingerprint=zone.stored.fingerprint)
-            for zone in differing_zones(self.app.context)
-        }
-        for partition in waiting:
-            for row in self.store.read_due(partition, now=end, limit=1, excluding=differing):
-                cursor = row.schedule.cursor if isinstance(row, DueSchedule) else row.cursor
-                if cursor.due_at is not None:
-                    yield cursor.due_at
-        for run in self.app.iterate_runs(state="planned"):
-            yield parse_instant(str(run["due_at"]))

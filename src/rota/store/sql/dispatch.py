@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 
-from sqlalchemy import Integer, RowMapping, bindparam, column, literal_column, select, tuple_, values
+from sqlalchemy import RowMapping, bindparam, literal_column, select, tuple_
 
 from rota.domain.admission import DueSchedule
 from rota.domain.errors import UnreadableRow
@@ -29,6 +29,7 @@ from rota.store.sql.schema import (
     schedules,
     versions,
 )
+from rota.store.sql.wanted import partition_parameters, partition_values, wanted_partitions
 
 EARLIEST = datetime.min.replace(tzinfo=UTC)
 LATEST = datetime.max.replace(tzinfo=UTC)
@@ -44,8 +45,7 @@ class SqlDispatch(Part):
     ) -> dict[int, DueTimes]:
         if not partitions:
             return {}
-        arguments = {f"partition_{place}": partition for place, partition in enumerate(partitions)}
-        arguments["after"] = cells.millis(after or EARLIEST)
+        arguments = {**partition_values(partitions), "after": cells.millis(after or EARLIEST)}
         with self._database.reading() as connection:
             found = _read_due_times_of(len(partitions)).read(connection, arguments).all()
         return {
@@ -94,7 +94,7 @@ class SqlDispatch(Part):
         if not partitions:
             return []
         statement = _read_lost_of(len(partitions))
-        wanted = {f"partition_{place}": partition for place, partition in enumerate(partitions)}
+        wanted = partition_values(partitions)
         with self._database.reading() as connection:
             found: list[RowMapping] = []
             # Those that ran out end before those that a clock which was ahead wrote, so each is a range of the index.
@@ -139,8 +139,7 @@ def _read_due_times_of(count: int) -> Prepared:
 
     Each is one probe of its index: a grouped minimum would read every entry of it.
     """
-    places = [(bindparam(f"partition_{place}", type_=Integer),) for place in range(count)]
-    wanted = values(column("partition", Integer), name="wanted").data(places).cte()
+    wanted = wanted_partitions(count)
     earliest = (
         select(schedules.c.next_due)
         .where(schedules.c.partition == wanted.c.partition, schedules.c.next_due > bindparam("after"), *_OWES)
@@ -200,7 +199,7 @@ def _read_lost_of(count: int) -> Prepared:
         .join(runs, runs.c.run_id == attempts.c.run_id)
         .outerjoin(jobs, jobs.c.name == runs.c.job)
         .where(
-            attempts.c.partition.in_([bindparam(f"partition_{place}") for place in range(count)]),
+            attempts.c.partition.in_(partition_parameters(count)),
             attempts.c.finished_at.is_(None),
             attempts.c.lease_expires_at > bindparam("after"),
             attempts.c.lease_expires_at <= bindparam("until"),

@@ -10,11 +10,9 @@ from sqlalchemy import (
     Integer,
     ScalarSelect,
     bindparam,
-    column,
     func,
     literal_column,
     select,
-    values,
 )
 from sqlalchemy.sql.selectable import CTE
 
@@ -23,6 +21,7 @@ from rota.store.sql import cells
 from rota.store.sql.batches import Part
 from rota.store.sql.prepared import Prepared
 from rota.store.sql.schema import is_due_status, is_planned, runs, schedules
+from rota.store.sql.wanted import partition_values, wanted_partitions
 
 STATEMENTS_KEPT = 4
 """Of so many numbers of partitions: they are asked for together, or one alone."""
@@ -32,10 +31,7 @@ class SqlDueCounts(Part):
     def count_due(self, partitions: Sequence[int], *, now: datetime, limit: int) -> dict[int, DueCount]:
         if not partitions:
             return {}
-        arguments: dict[str, object] = {
-            f"partition_{place}": partition for place, partition in enumerate(partitions)
-        }
-        arguments |= {"now": cells.millis(now), "limit": limit}
+        arguments = {**partition_values(partitions), "now": cells.millis(now), "limit": limit}
         with self._database.reading() as connection:
             found = _count_due_of(len(partitions)).read(connection, arguments).all()
         return {
@@ -49,8 +45,7 @@ class SqlDueCounts(Part):
 
 @lru_cache(maxsize=STATEMENTS_KEPT)
 def _count_due_of(count: int) -> Prepared:
-    places = [(bindparam(f"partition_{place}", type_=Integer),) for place in range(count)]
-    wanted = values(column("partition", Integer), name="wanted").data(places).cte()
+    wanted = wanted_partitions(count)
     due = _counted(
         wanted, schedules.c.next_due, (schedules.c.partition == wanted.c.partition) & is_due_status()
     )

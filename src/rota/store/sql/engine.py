@@ -33,26 +33,11 @@ UNIQUE_VIOLATION = "23505"
 GIVEN_UP = frozenset({"40001", "40P01"})
 """PostgreSQL's of a transaction that it undid for the sake of others: serialization failures and deadlocks."""
 
+LOCK_NOT_AVAILABLE = "55P03"
+"""PostgreSQL's of a wait for a lock that was too long."""
+
 NO_RIGHTS = frozenset({"42501", "3F000"})
 """PostgreSQL's of a role that may not do what it asks for, and of one that may use no schema of its search path."""
-
-LASTING = (
-    "does not exist",
-    "authentication failed",
-    "no password supplied",
-    "no pg_hba.conf entry",
-    "is not permitted to log in",
-    "permission denied",
-    "failed to resolve",
-    "could not translate host name",
-    "unrecognized configuration parameter",
-    "invalid value",
-    "invalid sslmode",
-    "bad value for",
-    "invalid port number",
-    "invalid integer value",
-)
-"""What a connection is refused with, in the driver's words, that waiting does not mend: it has no SQLSTATE then."""
 
 TRIES_MAX = 5
 """Of one commit that is given up again and again; more would only keep others waiting."""
@@ -126,9 +111,13 @@ class Database:
 
     def _unavailable(self, problem: object) -> StoreUnavailable:
         told = "; ".join(" ".join(line.split()) for line in str(problem).splitlines() if line.strip())
-        when = "" if any(words in told for words in LASTING) else " at the moment"
+        when = "" if self.is_lasting(told) else " at the moment"
         end = self.remedy_for(told) or ("" if told.endswith("?") else ".")
         return StoreUnavailable(f"The database {self.name} cannot be used{when}: {told.rstrip('.')}{end}")
+
+    def is_lasting(self, _problem: str, /) -> bool:
+        """Whether waiting does not mend it."""
+        return False
 
     def remedy_for(self, _problem: str, /) -> str | None:
         """How the line about the problem ends, where it is known what helps."""

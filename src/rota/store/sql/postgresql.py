@@ -40,6 +40,24 @@ answer is waited for, the last one also while something is sent. A statement tha
 server's kernel answers. Unix sockets have none of them."""
 
 
+LASTING = (
+    "does not exist",
+    "authentication failed",
+    "no password supplied",
+    "no pg_hba.conf entry",
+    "is not permitted to log in",
+    "permission denied",
+    "failed to resolve",
+    "could not translate host name",
+    "unrecognized configuration parameter",
+    "invalid value",
+    "invalid sslmode",
+    "bad value for",
+    "invalid port number",
+    "invalid integer value",
+)
+"""What a connection is refused with, in the driver's words, that waiting does not mend: it has no SQLSTATE then."""
+
 ENCODING = "UTF8"
 
 _MISSING_DATABASE = re.compile(r'database "([^"]+)" does not exist')
@@ -71,6 +89,9 @@ class PostgresDatabase(Database):
             writers=engine,
             audience=Listener(engine),
         )
+
+    def is_lasting(self, problem: str, /) -> bool:
+        return any(words in problem for words in LASTING)
 
     def remedy_for(self, problem: str, /) -> str | None:
         missing = _MISSING_DATABASE.search(problem)

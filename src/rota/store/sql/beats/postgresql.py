@@ -54,15 +54,12 @@ from rota.store.sql.beats.writes import (
     intent_values,
     run_values,
 )
-from rota.store.sql.engine import sqlstate_of
+from rota.store.sql.engine import LOCK_NOT_AVAILABLE, sqlstate_of
 from rota.store.sql.prepared import Prepared
 from rota.store.sql.schema import outbox, runs, schedules
 
 HELD_WAIT = timedelta(milliseconds=200)
 """Longer than a commit takes; and little of a burst, of which only the first commit waits for what is held."""
-
-LOCK_NOT_AVAILABLE = "55P03"
-"""PostgreSQL's SQLSTATE of a wait for a lock that was too long."""
 
 
 def read(

@@ -17,7 +17,7 @@ from sqlalchemy import Connection, func, select
 from sqlalchemy.exc import OperationalError
 
 from rota.store.port import StoreUnavailable
-from rota.store.sql.engine import Database
+from rota.store.sql.engine import LOCK_NOT_AVAILABLE, Database, sqlstate_of
 
 LOCK_TIMEOUT = timedelta(seconds=3)
 """Of a step in a transaction: so long may others wait behind it."""
@@ -31,8 +31,6 @@ PATIENCE = timedelta(minutes=10)
 PAUSE_SECONDS = 0.1
 TURN = 7_225_146_081_194_340
 """The advisory lock's number: any that other programs are not likely to use on the same database."""
-
-LOCK_NOT_AVAILABLE = "55P03"
 
 
 @contextmanager
@@ -82,7 +80,7 @@ def _step(connection: Connection, *, lock_timeout: timedelta) -> Iterator[None]:
             connection.exec_driver_sql("SET idle_in_transaction_session_timeout = '1min'")
             yield
     except OperationalError as error:
-        if getattr(error.orig, "sqlstate", None) != LOCK_NOT_AVAILABLE:
+        if sqlstate_of(error) != LOCK_NOT_AVAILABLE:
             raise
         raise StoreUnavailable(
             f"The tables cannot be brought up to date: other transactions have used them for more than "
