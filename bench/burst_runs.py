@@ -220,8 +220,8 @@ WITH due AS MATERIALIZED (
   SELECT id || '.' || version || '.' || stamp, id, version, at, at, named_local, offset_seconds, period_key, 'schedule',
     job, partition, 'queued', %(now)s, 0, at, false FROM moved
 )
-INSERT INTO outbox (job, available_at, run_id, attempt)
-SELECT job, at, id || '.' || version || '.' || stamp, 1 FROM moved
+INSERT INTO outbox (job, turn, available_at, run_id, attempt)
+SELECT job, 0, at, id || '.' || version || '.' || stamp, 1 FROM moved
 """
 _LITE_DUE = """
 INSERT INTO due SELECT rowid, id, version, job, partition, next_due, cadence_id FROM schedules
@@ -234,8 +234,8 @@ SELECT id || '.' || version || '.' || stamp, id, version, at, at, named_local, o
   job, partition, 'queued', :now, 0, at, 0 FROM due CROSS JOIN ready USING (cadence_id)
 """
 _LITE_OUTBOX = """
-INSERT INTO outbox (job, available_at, run_id, attempt)
-SELECT job, at, id || '.' || version || '.' || stamp, 1 FROM due CROSS JOIN ready USING (cadence_id)
+INSERT INTO outbox (job, turn, available_at, run_id, attempt)
+SELECT job, 0, at, id || '.' || version || '.' || stamp, 1 FROM due CROSS JOIN ready USING (cadence_id)
 """
 _LITE_ADVANCE = """
 UPDATE schedules SET updated_at = :now, (next_due, next_scheduled_at) =

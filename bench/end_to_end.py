@@ -155,7 +155,7 @@ def measure(url: str, way: Way, server_cpu: Callable[[], float]) -> Figures:
 
 def _wait_until_settled(url: str) -> None:
     with closing(open_sql_store(url)) as store:
-        while store.read_next_delivery_time(JOBS) is not None or _count(store, "finished_at IS NULL"):
+        while store.read_next_intent_time(JOBS) is not None or _count(store, "finished_at IS NULL"):
             time.sleep(LOOKS_EVERY_SECONDS)
 
 

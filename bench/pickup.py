@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import timedelta
 from functools import partial
 from queue import Queue
@@ -19,12 +19,15 @@ import psycopg
 
 from bench.figures import median, middle_and_tail, print_table
 from rota import Rota
+from rota.clock import SystemClock
 from rota.config import Settings
+from rota.store.memory import MemoryStore
 from rota.store.sql import open_sql_store
 from rota.store.sql.listener import ListeningThread
 from rota.telemetry import configure_logging
 from tests.contract.builders import MADE_AT, new_schedule
 from tests.postgresql import running_server
+from tests.worker.served import running_server as running_api
 
 REQUESTS = 300
 REQUESTS_POLLING = 20
@@ -49,7 +52,9 @@ def main() -> None:
             ("run on request to handler, ms", "p50", "p99", "max", "of which the request, p50"),
             [
                 ("woken", *_measure_pick_up(url, REQUESTS)),
+                ("woken, over HTTP (long poll)", *_measure_over_http(url, REQUESTS)),
                 ("looking each second (no LISTEN)", *_measure_without_listening(url)),
+                ("in one process, memory", *_measure_in_process(REQUESTS)),
             ],
         )
         print()
@@ -69,15 +74,60 @@ def _measure_pick_up(url: str, requests: int) -> tuple[str, ...]:
     """From the call of a request in one store to the first line of the handler in a worker of another."""
     began: Queue[float] = Queue()
     with _working(url, began) as asking:
-        taken, asked = [], []
-        for number in range(WARM_UP + requests):
-            start = time.perf_counter()
-            asking.run_now("report-7")
-            answered = time.perf_counter()
-            begin = began.get(timeout=10)
-            if number >= WARM_UP:
-                taken.append(1000 * (begin - start))
-                asked.append(1000 * (answered - start))
+        return _ask(asking, began, requests, schedule_id="report-7")
+
+
+def _measure_over_http(url: str, requests: int) -> tuple[str, ...]:
+    """The same, where the worker has no database and is told by a server, which listens."""
+    began: Queue[float] = Queue()
+    stores = open_sql_store(url), open_sql_store(url)
+    serving, asking = (Rota(settings=Settings(), store=store) for store in stores)
+    try:
+        with running_api(serving.context) as served:
+            working = Rota(settings=Settings(server_url=served.url))
+            with _worker_of(working, began), closing(working):
+                return _ask(asking, began, requests, schedule_id="report-http")
+    finally:
+        for store in stores:
+            store.close()
+
+
+def _measure_in_process(requests: int) -> tuple[str, ...]:
+    began: Queue[float] = Queue()
+    rota = Rota(settings=Settings(), store=MemoryStore())
+    with _worker_of(rota, began):
+        return _ask(rota, began, requests, schedule_id="report-7")
+
+
+@contextmanager
+def _worker_of(rota: Rota, began: Queue[float]) -> Iterator[None]:
+    rota.job("sales_report")(lambda _context: began.put(time.perf_counter()))
+    stop, wake = threading.Event(), threading.Event()
+    worker = rota.build_worker()
+    thread = threading.Thread(target=worker.run, args=(stop, wake))
+    worker.step(SystemClock().now())  # it makes its job known
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        wake.set()
+        thread.join()
+
+
+def _ask(asking: Rota, began: Queue[float], requests: int, *, schedule_id: str) -> tuple[str, ...]:
+    asking.create_schedule(
+        id=schedule_id, job="sales_report", timezone="UTC", recurrence={"cron": "0 0 1 1 *"}
+    )
+    taken, asked = [], []
+    for number in range(WARM_UP + requests):
+        start = time.perf_counter()
+        asking.run_now(schedule_id)
+        answered = time.perf_counter()
+        begin = began.get(timeout=10)
+        if number >= WARM_UP:
+            taken.append(1000 * (begin - start))
+            asked.append(1000 * (answered - start))
     return (*middle_and_tail(taken), f"{median(asked):,.1f}")
 
 
@@ -96,9 +146,6 @@ def _working(url: str, began: Queue[float]) -> Iterator[Rota]:
     working, asking = (Rota(settings=Settings(), store=store) for store in stores)
     working.job("sales_report")(lambda _context: began.put(time.perf_counter()))
     working.register_jobs()
-    asking.create_schedule(
-        id="report-7", job="sales_report", timezone="UTC", recurrence={"cron": "0 0 1 1 *"}
-    )
     stop = threading.Event()
     thread = threading.Thread(target=working.run, args=(stop,))
     thread.start()

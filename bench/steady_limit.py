@@ -41,7 +41,7 @@ WITH held AS MATERIALIZED (
     'queued', %(now)s, %(now)s, false FROM moved
   RETURNING job, available_at, run_id
 )
-INSERT INTO outbox (job, available_at, run_id, attempt) SELECT job, available_at, run_id, 1 FROM made
+INSERT INTO outbox (job, turn, available_at, run_id, attempt) SELECT job, 0, available_at, run_id, 1 FROM made
 """
 
 

@@ -16,11 +16,12 @@ from bench.work_limit import postgresql_limit, sqlite_limit
 from rota.clock import SystemClock
 from rota.domain.run import AttemptOutcome, RunEvent
 from rota.domain.settlement import AttemptEnd, Settlement
-from rota.store.port import OpenedAttempt
+from rota.store.port import OpenedAttempt, Wanted
 from rota.store.sql import open_sql_store
 from rota.telemetry import configure_logging
 from rota.worker.context import RunContext
 from rota.worker.registry import Registry
+from rota.worker.store_gateway import StoreGateway
 from rota.worker.worker import Worker
 
 POLL = timedelta(seconds=1)
@@ -55,11 +56,12 @@ def prepare(how: str, url: str, size: int) -> Work:
 def claim_and_settle(url: str, size: int) -> Work:
     """The two calls of the store, one after the other, and nothing of the worker."""
     store, clock = open_sql_store(url), SystemClock()
-    store.commit_claims("client", ["unknown"], now=clock.now(), limit=1)
+    wanted = [Wanted(job=name) for name in JOBS]
+    store.commit_claims("client", [Wanted(job="unknown")], now=clock.now(), limit=1)
 
     def work() -> int:
         count = 0
-        while opened := store.commit_claims("client", JOBS, now=clock.now(), limit=size):
+        while opened := store.commit_claims("client", wanted, now=clock.now(), limit=size):
             answers = store.commit_settlements([_succeeded(attempt, clock) for attempt in opened])
             count += sum(answers)
         return count
@@ -94,7 +96,13 @@ def run_worker(url: str, size: int, *, is_async: bool) -> Work:
     else:
         registry.job(JOBS[0])(noop)
     worker = Worker(
-        store, registry, clock=SystemClock(), name="client", concurrency=size, poll=POLL, drain=POLL
+        StoreGateway(store),
+        registry,
+        clock=SystemClock(),
+        name="client",
+        concurrency=size,
+        poll=POLL,
+        drain=POLL,
     )
     stop, wake = threading.Event(), threading.Event()
     loop = threading.Thread(target=worker.run, args=(stop, wake))

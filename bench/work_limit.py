@@ -19,8 +19,9 @@ LEASE_MILLIS = 60_000
 
 CLAIM = """
 WITH taken AS (
-  DELETE FROM outbox WHERE (job, available_at, run_id) IN (
-    SELECT job, available_at, run_id FROM outbox WHERE job = %(job)s AND available_at <= %(now)s
+  DELETE FROM outbox WHERE (job, turn, available_at, run_id) IN (
+    SELECT job, turn, available_at, run_id FROM outbox
+    WHERE job = %(job)s AND turn = 0 AND available_at <= %(now)s
     ORDER BY available_at, run_id LIMIT %(size)s FOR UPDATE SKIP LOCKED
   ) RETURNING run_id, attempt
 ), started AS (
@@ -45,9 +46,10 @@ SQLITE_TAKE = (
     "CREATE TEMP TABLE taken (job TEXT, available_at INTEGER, run_id TEXT PRIMARY KEY, attempt INTEGER)"
 )
 SQLITE_CLAIM = """
-INSERT INTO taken SELECT job, available_at, run_id, attempt FROM outbox WHERE job = :job AND available_at <= :now
+INSERT INTO taken SELECT job, available_at, run_id, attempt FROM outbox
+WHERE job = :job AND turn = 0 AND available_at <= :now
 ORDER BY available_at, run_id LIMIT :size;
-DELETE FROM outbox WHERE (job, available_at, run_id) IN (SELECT job, available_at, run_id FROM taken);
+DELETE FROM outbox WHERE (job, turn, available_at, run_id) IN (SELECT job, 0, available_at, run_id FROM taken);
 UPDATE runs SET state = 'running', attempt = attempt + 1, started_at = :now
 WHERE run_id IN (SELECT run_id FROM taken) AND state = 'queued';
 INSERT INTO attempts (run_id, number, worker, partition, opened_at, lease_expires_at)

@@ -9,6 +9,7 @@ PAGE = Path(__file__).with_name("lifecycle.md")
 STATES = {
     RunState.PLANNED: "created ahead of its time: planned, moved, carried by an edit, or by a backfill",
     RunState.HELD: "planned, and fell due while its schedule was paused or in error",
+    RunState.WAITING: "admitted, and queued when the run of its schedule that is open ends (`overlap: queue`)",
     RunState.QUEUED: "admitted, or asked for; a delivery intent waits in the outbox",
     RunState.RUNNING: "an attempt is open",
     RunState.SUCCEEDED: "the handler returned; its result is stored",
@@ -21,8 +22,12 @@ STATES = {
 BECAUSE = {
     RunEvent.FELL_DUE: "its instant came",
     RunEvent.FELL_DUE_WHILE_PAUSED: "its instant came while the schedule was paused or in error",
+    RunEvent.FELL_DUE_WHILE_OPEN: "its instant came while a run of its schedule was open (`overlap: queue`)",
     RunEvent.RELEASED: "the schedule was resumed, and the run is to follow",
-    RunEvent.DROPPED: "skipped on request, or automatically (`paused`, `error`, `expired`, `superseded`, `ended`)",
+    RunEvent.RELEASED_WHILE_OPEN: "the same, while a run of its schedule was open (`overlap: queue`)",
+    RunEvent.TURN_CAME: "the run before it ended",
+    RunEvent.DROPPED: "skipped on request, or automatically "
+    "(`paused`, `error`, `expired`, `superseded`, `overlap`, `ended`)",
     RunEvent.RESTORED: "it was skipped on request, and its occurrence was moved: to its own time, or another one",
     RunEvent.ATTEMPT_OPENED: "a worker took its delivery",
     RunEvent.RETRY_SCHEDULED: "the attempt failed, timed out, was lost or given back, and another one is left",
@@ -56,7 +61,8 @@ def render() -> str:
         *(f"| `{from_}` | `{to}` | {BECAUSE[event]} |" for (from_, event), to in TRANSITIONS.items()),
         "",
         "A run begins as `queued` where it is admitted at its instant or asked for (run now, replay), as `planned`",
-        "where it is created ahead of its time, and as `skipped` where an occurrence is skipped that had no run yet.",
+        "where it is created ahead of its time, as `waiting` where it is admitted and another one is open, and",
+        "as `skipped` where an occurrence is skipped that had no run yet.",
         "",
     ]
     return "\n".join(lines)

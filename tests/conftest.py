@@ -13,7 +13,9 @@ from hypothesis import HealthCheck, settings
 from rota.store.memory import MemoryStore
 from rota.store.port import Store
 from rota.store.sql import open_sql_store
+from tests.ministack import running_ministack
 from tests.postgresql import URL_VARIABLE, Databases, running_server
+from tests.redis import running_redis
 
 # A machine that is busy is no fault of what is tested.
 settings.register_profile("shared machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -37,6 +39,20 @@ def postgresql() -> Iterator[Databases]:
         databases = Databases(url, prefix=prefix)
         yield databases
         databases.drop_all()
+
+
+@pytest.fixture(scope="session")
+def redis_socket() -> Iterator[Path]:
+    """The socket of a real Redis. Where none can be had its tests fail: they do not skip."""
+    with running_redis() as socket:
+        yield socket
+
+
+@pytest.fixture(scope="session")
+def ministack() -> Iterator[str]:
+    """The address of an emulator of AWS. Where none can be had its tests fail: they do not skip."""
+    with running_ministack() as url:
+        yield url
 
 
 @pytest.fixture(scope="session")

@@ -33,8 +33,22 @@ ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 EDITING = ROOT / "docs/guides/editing.md"
 OPERATING = ROOT / "docs/guides/operating.md"
-GUIDES = [ROOT / "docs/guides/handlers.md", ROOT / "docs/guides/testing.md", EDITING]
-BENEATH = {"build_dispatcher", "build_worker", "context"}
+GUIDES = [
+    ROOT / "docs/guides/effects.md",
+    ROOT / "docs/guides/handlers.md",
+    ROOT / "docs/guides/testing.md",
+    EDITING,
+]
+BENEATH = {
+    "build_dispatcher",
+    "build_relay",
+    "build_worker",
+    "context",
+    "declare_jobs",
+    "gateway",
+    "own_settings",
+    "register_declared_jobs",
+}
 """Of an application, what tests and the command line use; users need none of it."""
 
 BLOCK = re.compile(r"^```python\n(# ([\w./]+)\n.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -96,6 +110,52 @@ def test_the_handlers_of_the_guide_do_what_it_says(folder: Path) -> None:
     assert settled(exports.app, "notify")["result"] == "sent"
 
 
+def test_the_guard_and_the_message_of_the_guide_do_what_it_says(folder: Path) -> None:
+    write_blocks(ROOT / "docs/guides/handlers.md", folder)
+    reservations, receiving = map(importlib.import_module, ("reservations", "receiving"))
+    with World(registry=reservations.app.registry) as world:
+        due = world.now + timedelta(seconds=1)
+        for number in (7, 8):
+            world.app.create_schedule(
+                id=f"r-{number}",
+                job="expire_reservation",
+                timezone="UTC",
+                recurrence={"at": due},
+                params={"reservation": number},
+            )
+        world.pass_time(timedelta(minutes=1))
+        states = {str(run["schedule_id"]): run["state"] for run in world.app.runs()}
+    assert states == {"r-7": "succeeded", "r-8": "moot"}
+    assert reservations.reservations == {7: "expired", 8: "confirmed"}
+    receiving.app.declare("notify_shop")
+    receiving.app.register_jobs()
+    receiving.app.create_schedule(
+        id="n", job="notify_shop", timezone="UTC", recurrence={"cron": "0 0 1 1 *"}, params={"shop": 3}
+    )
+    run_id = str(receiving.app.run_now("n")["run_id"])
+    message = {"run_id": run_id, "attempt": 1}
+    assert receiving.receive(message) == "done"
+    assert receiving.app.get_run(run_id)["result"] == {"notified": 3}
+    assert receiving.receive(message) == "a duplicate: nothing to do"
+    receiving.app.close()
+
+
+def test_the_effects_of_the_guide_are_done_once(folder: Path) -> None:
+    write_blocks(ROOT / "docs/guides/effects.md", folder)
+    orders = importlib.import_module("orders")
+    with World(registry=orders.app.registry) as world:
+        due = world.now + timedelta(seconds=1)
+        world.app.create_schedule(
+            id="o", job="settle_order", timezone="UTC", recurrence={"at": due}, params={"amount": 5}
+        )
+        world.pass_time(timedelta(minutes=1))
+        [run] = world.app.runs()
+        shown = world.app.get_run(str(run["run_id"]))
+    assert (shown["state"], shown["attempt"], shown["result"]) == ("succeeded", 2, {"charge_id": "ch-1"})
+    assert orders.charged == [("o.1.20260101T000001Z", 5)]
+    assert orders.mailed == ["ch-1"]
+
+
 def test_the_guide_tells_every_attribute_of_a_context() -> None:
     text = (ROOT / "docs/guides/handlers.md").read_text()
     names = [name for name in dir(RunContext) if not name.startswith("_")]
@@ -107,7 +167,7 @@ def test_the_guide_tells_every_call_of_the_library() -> None:
     told = set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\| [\w ]+ \| (`.*) \|$", text, re.MULTILINE))))
     names = {name for name in dir(Rota) if not name.startswith("_")}
     assert names - told == BENEATH
-    assert told - names == {"job"}, "which is the registry's"
+    assert told - names == {"job", "declare"}, "which are the registry's"
 
 
 def test_every_call_that_has_a_dry_run_is_told() -> None:

@@ -18,7 +18,7 @@ from rota import Rota
 from rota.application.loops import LoopFailed
 from rota.config import Settings
 from rota.store.memory import MemoryStore
-from rota.store.port import Notice, OpenedAttempt, Store
+from rota.store.port import Notice, OpenedAttempt, Store, Wanted
 from rota.store.sql import open_sql_store
 from rota.store.sql.listener import ListeningThread
 from rota.testing import ManualClock, World
@@ -215,7 +215,13 @@ class BrokenStore(MemoryStore):
     """Has a defect where workers claim."""
 
     def commit_claims(
-        self, worker: str, jobs: Sequence[str], *, now: datetime, limit: int
+        self,
+        worker: str,
+        wanted: Sequence[Wanted],
+        *,
+        now: datetime,
+        limit: int,
+        backlog_first: bool = False,
     ) -> list[OpenedAttempt]:
         raise ZeroDivisionError
 

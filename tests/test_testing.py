@@ -156,7 +156,7 @@ def test_an_attempt_whose_worker_is_gone_is_lost_and_followed_by_another() -> No
     )
     world.clock.advance(HOUR)
     world.dispatcher.step(world.now)
-    deliveries = world.store.read_deliveries(["echo"], now=world.now, limit=1)
+    deliveries = world.store.read_intents(["echo"], now=world.now, limit=1)
     world.store.commit_openings("a worker that dies", deliveries, now=world.now)
     world.pass_time(HOUR)
     detail = world.store.get_run(RunId("report-7.1.20260110T130000Z"))

@@ -27,7 +27,7 @@ from tests.tidy_finders import (
 )
 
 ROOT = Path(__file__).resolve().parent.parent
-CODE = ("src/", "tests/", "bench/")
+CODE = ("src/", "tests/", "bench/", "examples/")
 EVERYWHERE = ("",)
 
 
@@ -167,9 +167,11 @@ RULES = [
         found=3,
         good=in_src("try:\n    step()\nexcept BaseException:\n    rollback()\n    raise"),
         except_in={
+            "src/rota/delivery/sends.py": "whatever a sink's client raises fails that try, not the relay",
             "src/rota/dispatch/beats.py": "what cannot be computed for many is left for the planner, one by one (I12)",
             "src/rota/dispatch/planning.py": "whatever one schedule raises stops that schedule alone (I12)",
             "src/rota/service/schedules.py": "what cannot be computed any more can still be ended (I12)",
+            "src/rota/contrib/sqs.py": "whatever the network or SQS has to say, the consumer's loop outlives it",
             "src/rota/worker/execution.py": "whatever a handler raises fails its attempt, not its worker",
             "tests/crash/kill.py": "a forked child must never return into the test runner",
         },
@@ -213,6 +215,15 @@ RULES = [
         where=("src/",),
         find=lambda source: (
             definitions_with_words("task")(source) if "import asyncio" not in source.text else iter(())
+        ),
+        except_in=dict.fromkeys(
+            (
+                "src/rota/api/request_shapes/jobs.py",
+                "src/rota/contrib/celery.py",
+                "src/rota/domain/sink.py",
+                "src/rota/domain/sink_form.py",
+            ),
+            "it names what Celery calls so",
         ),
         bad=in_src("def next_task() -> None: ..."),
         good=in_src("import asyncio\ntask = asyncio.create_task(step())"),

@@ -10,12 +10,16 @@ if TYPE_CHECKING:
     from rota.application import Rota
     from rota.domain.job import RetryPolicy
     from rota.domain.overdue import CatchUpAll, Expire, LatestOnly
+    from rota.domain.sink import CelerySink, DeliveryPolicy, SqsSink, WebhookSink, WorkerSink
     from rota.worker.context import RunContext
-    from rota.worker.outcome import CancelledRun, Moot, PermanentFailure
+    from rota.worker.outcome import CancelledRun, EffectInDoubt, Moot, PermanentFailure
 
 __all__ = [
     "CancelledRun",
     "CatchUpAll",
+    "CelerySink",
+    "DeliveryPolicy",
+    "EffectInDoubt",
     "Expire",
     "LatestOnly",
     "Moot",
@@ -23,11 +27,17 @@ __all__ = [
     "RetryPolicy",
     "Rota",
     "RunContext",
+    "SqsSink",
+    "WebhookSink",
+    "WorkerSink",
 ]
 
 _MODULES = {
     "CancelledRun": "rota.worker.outcome",
     "CatchUpAll": "rota.domain.overdue",
+    "CelerySink": "rota.domain.sink",
+    "DeliveryPolicy": "rota.domain.sink",
+    "EffectInDoubt": "rota.worker.outcome",
     "Expire": "rota.domain.overdue",
     "LatestOnly": "rota.domain.overdue",
     "Moot": "rota.worker.outcome",
@@ -35,6 +45,9 @@ _MODULES = {
     "RetryPolicy": "rota.domain.job",
     "Rota": "rota.application",
     "RunContext": "rota.worker.context",
+    "SqsSink": "rota.domain.sink",
+    "WebhookSink": "rota.domain.sink",
+    "WorkerSink": "rota.domain.sink",
 }
 
 

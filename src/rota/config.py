@@ -56,6 +56,26 @@ class Settings(BaseSettings):
         le=36_500,
         description="How many days of history are kept, and the 34 before them; not set: everything is kept.",
     )
+    webhook_networks: str = Field(
+        default="",
+        description="Networks that webhooks may reach though they are not public, such as `127.0.0.0/8,10.1.0.0/16`.",
+    )
+    celery_app: str | None = Field(
+        default=None,
+        description="The Celery application through which a relay sends, as `MODULE:app`, with its own configuration.",
+    )
+    celery_broker_url: str | None = Field(
+        default=None,
+        repr=False,  # it may hold a password
+        description="The broker through which a relay sends Celery tasks where no `ROTA_CELERY_APP` is set.",
+    )
+    event_source: str = Field(
+        default="/rota", description="The `source` of the CloudEvents that a relay sends.", min_length=1
+    )
+    server_url: str | None = Field(
+        default=None,
+        description="The HTTP API that a worker fetches its runs from, in place of the database.",
+    )
     concurrency: int = Field(
         default=10, ge=1, le=1000, description="How many attempts a worker has open at once."
     )

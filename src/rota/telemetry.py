@@ -22,9 +22,14 @@ def configure_logging(*, level: str, log_format: str) -> None:
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=_print_to_standard_error,
         cache_logger_on_first_use=False,
     )
+
+
+def _print_to_standard_error(*_: object) -> structlog.PrintLogger:
+    """Asked for at each use: a program may have put another file in its place since."""
+    return structlog.PrintLogger(sys.stderr)
 
 
 # A program that uses Rota as a library may configure structlog for itself, before or after; this stands in for none.

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import cast
 
 import pytest
@@ -12,10 +12,12 @@ from starlette.testclient import TestClient
 
 from rota.api.application import create_api
 from rota.config import Settings
+from rota.domain.delivery import DeliveryEnd, failed
 from rota.service.context import Context
 from rota.service.creation import create_schedule
 from rota.service.jobs import put_job
 from rota.store.memory import MemoryStore
+from rota.store.port import Wanted
 from rota.testing.clock import ManualClock
 from rota.wiring import open_context
 from tests.dispatch.conftest import dispatcher_on
@@ -142,6 +144,23 @@ def upcoming_of(client: TestClient, member: str, *, count: int = 3) -> list[Body
     """One of the lists of what is to come for `report-7`."""
     upcoming = body_of(client.get(f"/schedules/report-7/upcoming?count={count}"))
     return cast("list[Body]", upcoming[member])
+
+
+def let_die(context: Context, job: str, *, error: str = "503 Service Unavailable") -> None:
+    """Takes the queued runs of a job with a sink, as a relay does, and gives their deliveries up."""
+    now = context.clock.now()
+    taken = context.store.commit_takes([Wanted(job=job)], now=now, lease=timedelta(minutes=1), limit=10)
+    ends = [
+        DeliveryEnd(
+            run_id=each.delivery.run_id,
+            attempt=each.delivery.attempt,
+            tries=each.delivery.tries,
+            becomes=failed(each.delivery, each.job.delivery, error=error, now=now, is_final=True),
+        )
+        for each in taken
+    ]
+    assert taken
+    assert all(context.store.commit_delivery_ends(ends, now=now))
 
 
 def rows_of(store: MemoryStore) -> Mapping[str, object]:

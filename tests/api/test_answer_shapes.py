@@ -14,7 +14,7 @@ from rota.api import answer_shapes, request_shapes
 from rota.api.request_shapes import Shape
 from rota.service.context import Context
 from rota.testing.clock import ManualClock
-from tests.api.conftest import JOB, Body, WorkOff, items_of, report
+from tests.api.conftest import JOB, Body, WorkOff, items_of, let_die, report
 from tests.api.descriptions import operations_of, references_in
 
 HOURLY = report(recurrence={"cron": "0 * * * *"})
@@ -26,6 +26,7 @@ PARTS = {
     "number": "1",
     "scheduled_at": "2026-01-10T11:00",
 }
+PUSHED = {"sink": {"type": "webhook", "url": "https://shop.example/hooks"}, "max_running": 3}
 EDIT = {"recurrence": {"cron": "0 9 * * *"}, "timezone": "America/Los_Angeles", "labels": {"a": "1"}}
 DOCUMENT = {
     "schedules": {
@@ -92,11 +93,24 @@ def test_every_answer_has_the_shape_that_it_is_described_with(
     )
     clock.advance(timedelta(hours=1))
     work_off()
-    deliveries = context.store.read_deliveries([JOB], now=clock.now(), limit=1)
+    deliveries = context.store.read_intents([JOB], now=clock.now(), limit=1)
     context.store.commit_openings("w1", deliveries, now=clock.now())
+    ask_for_work(asker, context, clock)
     manual = str(ask("POST", "/schedules/{schedule_id}/run")["run_id"])
     ask("POST", "/runs/{run_id}/cancel", run_id=manual)
     ask("POST", "/runs/{run_id}/replay", {"reason": "x"}, run_id=manual)
+    for query in ("?dry_run=true", ""):
+        ask("POST", f"/runs/replay{query}", {"schedule": "daily", "reason": "x"})
+        ask("POST", f"/runs/cancel{query}", {"schedule": "daily"})
+    ask("PUT", "/jobs/{name}", PUSHED, name="pushed")
+    ask("POST", "/schedules", report(id="pushed", job="pushed"))
+    sent = str(ask("POST", "/schedules/{schedule_id}/run", schedule_id="pushed")["run_id"])
+    let_die(context, "pushed")
+    assert ask("GET", "/runs/{run_id}", run_id=sent)["delivery"] is not None
+    assert ask("GET", "/deliveries")["items"] != []
+    for query in ("?dry_run=true", ""):
+        ask("POST", f"/deliveries/redrive{query}", {"job": "pushed"})
+    ask("POST", "/deliveries/{run_id}/redrive", run_id=sent)
     ask("POST", "/schedules/{schedule_id}/pause?dry_run=true")
     ask("POST", "/schedules/{schedule_id}/pause", {"reason": "x"})
     clock.advance(timedelta(hours=6, minutes=1))
@@ -124,6 +138,28 @@ def test_every_answer_has_the_shape_that_it_is_described_with(
         ask("POST", f"/zones/apply{query}")
     ask("DELETE", "/schedules/{schedule_id}", schedule_id="daily")
     assert set(asker.asked) == {operation["operationId"] for _, _, operation in operations_of(described)}
+
+
+def ask_for_work(asker: Asker, context: Context, clock: ManualClock) -> None:
+    """What a worker asks, of two of the runs that wait."""
+    first, second = context.store.read_intents([JOB], now=clock.now(), limit=2)
+    for _ in range(2):
+        of_message = {"worker": "w2", "run_id": first.run_id, "attempt": first.attempt}
+        asker.ask("POST", "/attempts/open", of_message)
+    [claimed] = cast(
+        "list[Body]", asker.ask("POST", "/attempts/claim", {"worker": "w2", "jobs": [JOB]})["attempts"]
+    )
+    attempt: Body = {"run_id": claimed["run_id"], "attempt": claimed["attempt"]}
+    assert attempt["run_id"] == second.run_id
+    asker.ask("POST", "/attempts/heartbeat", {"attempts": [attempt]})
+    for _ in range(2):
+        asker.ask("POST", "/effects/begin", attempt | {"name": "send-mail"})
+        asker.ask("POST", "/effects/record", attempt | {"name": "send-mail", "result": {"id": 7}})
+    for _ in range(2):
+        asker.ask(
+            "POST", "/attempts/settle", {"attempts": [attempt | {"outcome": "succeeded", "result": [1]}]}
+        )
+    asker.ask("POST", "/attempts/heartbeat", {"attempts": [attempt]})
 
 
 def test_no_member_of_an_answer_is_left_out() -> None:

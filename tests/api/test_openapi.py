@@ -14,33 +14,63 @@ from starlette.testclient import TestClient
 from rota.api import answer_shapes
 from rota.api.application import create_api
 from rota.api.bodies import REASON_FIELDS
+from rota.api.deliveries import REDRIVE_FIELDS
 from rota.api.origins import LOOPBACK_HOSTS, READING
 from rota.api.planning import BACKFILL_FIELDS, MOVE_FIELDS, PLAN_FIELDS
 from rota.api.request_shapes import (
     BackfillRequest,
+    CancelRequest,
+    CelerySink,
+    ClaimRequest,
+    DeliveryFields,
     Document,
     DocumentEntry,
     EditFields,
+    EffectBegin,
+    EffectRecord,
     EndedEntry,
+    EndOf,
+    Ends,
+    HeartbeatOf,
+    Heartbeats,
     JobFields,
     MoveRequest,
     NewSchedule,
+    OpeningRequest,
     OverduePatch,
     PlanRequest,
     PreviewRequest,
     Reason,
+    RedriveRequest,
+    ReplayManyRequest,
     ReplayRequest,
+    ReportedProgress,
     Resumption,
     RetryFields,
+    SqsSink,
+    WantedJob,
+    WebhookSink,
+    WorkerSink,
 )
+from rota.api.runs import CANCEL_FIELDS, REPLAY_FIELDS
 from rota.api.schedules import RESUME_FIELDS
 from rota.domain.edit_form import EDIT_FIELDS, OVERDUE_FIELDS
 from rota.domain.job_form import JOB_FIELDS, RETRY_FIELDS
+from rota.domain.sink_form import DELIVERY_FIELDS, SINK_FIELDS
 from rota.service.applying import DOCUMENT_FIELDS, ENTRY_FIELDS
 from rota.service.context import Context
 from rota.service.creation import SCHEDULE_FIELDS
 from rota.service.jobs import put_job
 from rota.service.occurrences import PREVIEW_FIELDS
+from rota.service.work_requests import (
+    CLAIM_FIELDS,
+    EFFECT_BEGIN_FIELDS,
+    EFFECT_RECORD_FIELDS,
+    OPENING_FIELDS,
+    REPORTS_FIELDS,
+    WANTED_FIELDS,
+)
+from rota.wire.reports import END_FIELDS, HEARTBEAT_FIELDS, PROGRESS_FIELDS
 from tests.api.conftest import Body, body_of, report
 from tests.api.descriptions import operations_of, references_in
 
@@ -107,12 +137,23 @@ def test_every_operation_is_named_after_what_it_does(described: Body) -> None:
         ("GET", "/runs/{run_id}"): "run.show",
         ("POST", "/runs/{run_id}/cancel"): "run.cancel",
         ("POST", "/runs/{run_id}/replay"): "run.replay",
+        ("POST", "/runs/cancel"): "run.cancel_many",
+        ("POST", "/runs/replay"): "run.replay_many",
+        ("GET", "/deliveries"): "delivery.list",
+        ("POST", "/deliveries/redrive"): "delivery.redrive_many",
+        ("POST", "/deliveries/{run_id}/redrive"): "delivery.redrive",
         ("GET", "/jobs"): "job.list",
         ("GET", "/jobs/{name}"): "job.show",
         ("PUT", "/jobs/{name}"): "job.put",
         ("GET", "/zones"): "zone.check",
         ("POST", "/zones/apply"): "zone.apply",
         ("GET", "/partitions"): "partition.list",
+        ("POST", "/attempts/claim"): "attempt.claim",
+        ("POST", "/attempts/open"): "attempt.open",
+        ("POST", "/attempts/heartbeat"): "attempt.heartbeat",
+        ("POST", "/attempts/settle"): "attempt.settle",
+        ("POST", "/effects/begin"): "effect.begin",
+        ("POST", "/effects/record"): "effect.record",
         ("GET", "/health/live"): "health.live",
         ("GET", "/health/ready"): "health.ready",
     }
@@ -182,6 +223,23 @@ def test_the_commands_of_the_page_about_http_work_after_those_of_the_readme(cont
         (PlanRequest, PLAN_FIELDS),
         (MoveRequest, MOVE_FIELDS),
         (BackfillRequest, BACKFILL_FIELDS),
+        (ClaimRequest, CLAIM_FIELDS),
+        (WantedJob, WANTED_FIELDS),
+        (OpeningRequest, OPENING_FIELDS),
+        (HeartbeatOf, HEARTBEAT_FIELDS),
+        (ReportedProgress, PROGRESS_FIELDS),
+        (EndOf, END_FIELDS),
+        (Ends, REPORTS_FIELDS),
+        (EffectBegin, EFFECT_BEGIN_FIELDS),
+        (EffectRecord, EFFECT_RECORD_FIELDS),
+        (CancelRequest, CANCEL_FIELDS),
+        (ReplayManyRequest, REPLAY_FIELDS),
+        (RedriveRequest, REDRIVE_FIELDS),
+        (DeliveryFields, DELIVERY_FIELDS),
+        (WorkerSink, SINK_FIELDS["worker"]),
+        (WebhookSink, SINK_FIELDS["webhook"]),
+        (CelerySink, SINK_FIELDS["celery"]),
+        (SqsSink, SINK_FIELDS["sqs"]),
     ],
 )
 def test_a_shape_has_the_fields_that_the_domain_takes(shape: type[BaseModel], fields: frozenset[str]) -> None:
@@ -206,6 +264,14 @@ def examples_of(shape: type[BaseModel]) -> list[Body]:
         ("POST", "/schedules/report-7/occurrences/2026-01-12T09:00/move", MoveRequest),
         ("POST", "/schedules/report-7/backfill", BackfillRequest),
         ("POST", f"/runs/{RUN}/replay", ReplayRequest),
+        ("POST", "/attempts/open", OpeningRequest),
+        ("POST", "/attempts/heartbeat", Heartbeats),
+        ("POST", "/attempts/settle", Ends),
+        ("POST", "/effects/begin", EffectBegin),
+        ("POST", "/effects/record", EffectRecord),
+        ("POST", "/runs/cancel", CancelRequest),
+        ("POST", "/runs/replay", ReplayManyRequest),
+        ("POST", "/deliveries/redrive", RedriveRequest),
     ],
 )
 def test_the_examples_are_accepted(

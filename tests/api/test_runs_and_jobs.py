@@ -54,7 +54,7 @@ def test_a_waiting_run_is_cancelled_and_may_be_cancelled_again(queued: TestClien
 def test_a_running_run_is_asked_to_stop_and_shows_its_attempt(
     queued: TestClient, context: Context, clock: ManualClock
 ) -> None:
-    deliveries = context.store.read_deliveries([JOB], now=clock.now(), limit=1)
+    deliveries = context.store.read_intents([JOB], now=clock.now(), limit=1)
     context.store.commit_openings("w1", deliveries, now=clock.now())
     run = body_of(queued.post(f"/runs/{RUN}/cancel"))
     assert (run["state"], run["cancel_requested_at"]) == ("running", "2026-01-10T13:00:02Z")

@@ -43,8 +43,8 @@ def document(report: None, run: Run, tmp_path: Path) -> str:
     create = ["schedules", "create", "--job", "report", "--timezone", "UTC", "--every", "PT1H"]
     for id_ in ("old", "unnamed"):
         assert run(*create, "--id", id_).code == 0
-    (tmp_path / "rota.toml").write_text(DOCUMENT)
-    return "rota.toml"
+    (tmp_path / "schedules.toml").write_text(DOCUMENT)
+    return "schedules.toml"
 
 
 def test_a_dry_run_tells_every_change_and_writes_nothing(run: Run, document: str) -> None:
@@ -162,7 +162,7 @@ def test_nothing_is_written_unless_all_is_right(run: Run, tmp_path: Path) -> Non
 @pytest.mark.usefixtures("document")
 def test_what_to_write_is_told_in_toml(run: Run) -> None:
     run("schedules", "edit", "report-7", "--gap", "forward", "--effective-from", "2026-02-01T00:00:00Z")
-    waits = run("apply", "rota.toml")
+    waits = run("apply", "schedules.toml")
     assert "wait for it, or give replaces_pending = true" in waits.problems[0]
     gap = (
         b'[schedules.x]\njob = "report"\ntimezone = "Europe/Paris"\nrecurrence = { at = 2026-03-29T02:30:00 }'

@@ -152,7 +152,7 @@ def test_a_patch_comes_from_a_file(run: Run) -> None:
             ["--unset", "foo"],
             (
                 "--unset: 'foo' has no default; give one of labels, ends-at, fold, gap, max-occurrences, overdue, "
-                "params, period, starts-at, label.NAME or params.NAME."
+                "overlap, params, period, spread, starts-at, label.NAME or params.NAME."
             ),
         ),
         (["--unset", "timezone"], "--unset: 'timezone' has no default; give one of labels, ends-at,"),

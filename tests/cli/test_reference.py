@@ -11,7 +11,7 @@ from rota.cli.application import build_application
 from rota.cli.errors import ExitCode
 from rota.config import Settings
 
-GROUPS = {"schedules", "runs", "jobs", "tz"}
+GROUPS = {"schedules", "runs", "deliveries", "jobs", "tz"}
 ROOT = Path(__file__).parents[2]
 
 

@@ -16,6 +16,7 @@ from rota.domain.schedule import (
     CadenceRow,
     Cursor,
     Definition,
+    Overlap,
     Schedule,
     ScheduleStatus,
     Suspension,
@@ -52,6 +53,8 @@ def definition(
     gap: Gap = "skip",
     overdue: OverduePolicy | None = None,
     params: JsonText = JsonText("{}"),  # noqa: B008  a text
+    overlap: Overlap = "allow",
+    spread: timedelta = timedelta(0),
 ) -> Definition:
     return Definition(
         timezone=timezone,
@@ -61,6 +64,8 @@ def definition(
         period="auto",
         overdue=overdue,
         params=params,
+        overlap=overlap,
+        spread=spread,
     )
 
 

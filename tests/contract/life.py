@@ -5,11 +5,13 @@ from dataclasses import replace
 from datetime import datetime
 from random import Random
 
-from rota.domain.admission import Admission, DueSchedule, Skip, SkipReason
+from rota.domain.admission import Admission, Skip, SkipReason
 from rota.domain.beat import Beat, BeatKey
 from rota.domain.cadence import Occurrence
+from rota.domain.due import DueSchedule
 from rota.domain.json_text import encode_json
-from rota.domain.run import AttemptOutcome, Progress, Run, RunEvent
+from rota.domain.overlap import take_place
+from rota.domain.run import AttemptOutcome, Progress, Run, RunEvent, RunState
 from rota.domain.schedule import Schedule, ScheduleStatus
 from rota.domain.settlement import AttemptEnd, Settlement
 from rota.store.port import Heartbeat
@@ -96,7 +98,7 @@ class Life(LifeOfSchedules):
         excluding = self.random.choice([[], [], [UTC_RULES], [ROME_RULES, NEWER_RULES]])
         due = self.both.read_due(fence.partition, now=self.now + HOUR, limit=3, excluding=excluding)
         found = [entry for entry in due if isinstance(entry, DueSchedule)]
-        elements = [self._admission(entry.schedule, entry.parked) for entry in found]
+        elements = [self._placed(self._admission(entry.schedule, entry.parked), entry) for entry in found]
         elements += [self._admission(self.known_schedule(), ())]
         self.random.shuffle(elements)
         self.both.commit_admissions(fence, elements, now=self.now)
@@ -122,15 +124,20 @@ class Life(LifeOfSchedules):
         return Beat(key=key, occurrence=occurrence, following=self.now + self.random.choice([1, 9]) * HOUR)
 
     def open(self) -> None:
-        found = self.both.read_deliveries(JOBS, now=self.now, limit=3)
+        found = self.both.read_intents(JOBS, now=self.now, limit=3)
         self.deliveries += found
         handed = [*found[: self.random.randrange(4)], self.remembered(self.deliveries)]
         opened = self.both.commit_openings("worker-1", handed, now=self.now)
         self.attempts += [(attempt.run.run_id, attempt.run.attempt) for attempt in opened if attempt]
 
     def claim(self) -> None:
-        jobs = self.random.choice([JOBS, JOBS[:1], []])
-        opened = self.both.commit_claims("worker-2", jobs, now=self.now, limit=self.random.randrange(4))
+        opened = self.both.commit_claims(
+            "worker-2",
+            self.wanted(),
+            now=self.now,
+            limit=self.random.randrange(4),
+            backlog_first=self.chance(0.3),
+        )
         self.attempts += [(attempt.run.run_id, attempt.run.attempt) for attempt in opened]
 
     def heartbeat(self) -> None:
@@ -182,7 +189,8 @@ class Life(LifeOfSchedules):
             if self.chance(0.7):
                 version = random.choice([*[schedule.cursor.version] * 9, 9])
                 at = random.choice([*[instant] * 12, NINE - 2 * HOUR])
-                runs = [replace(run_at(schedule, at, period_key=hourly), version=version)]
+                turn = random.choice([0, 0, 1, 2])
+                runs = [replace(run_at(schedule, at, period_key=hourly), version=version, turn=turn)]
             if not runs or self.chance(0.3):
                 skips = [self._skip(schedule, instant + MINUTE if runs else instant, until)]
         if moved.version != schedule.cursor.version and self.chance(0.8):
@@ -194,11 +202,30 @@ class Life(LifeOfSchedules):
             cursor=moved,
             run_changes=tuple(self._decided(run) for run in parked[: random.randrange(4)]),
             careful_until=random.choice([None, self.soon()]),
+            turn=random.choice([0, 3]),
         )
         if is_over and schedule.status is not ScheduleStatus.ENDED:
             planned = replace(planned, status=ScheduleStatus.ENDED, status_reason="exhausted")
             planned = replace(planned, window_closed_at=self.soon())
         return planned
+
+    def _placed(self, admission: Admission, entry: DueSchedule) -> Admission:
+        """The same, with the places that its runs take."""
+        overlap, places = entry.version.definition.overlap, entry.places
+        if overlap == "allow":
+            return admission
+        runs: list[Run] = []
+        for run in admission.runs:
+            place = take_place(overlap, places, run.run_id)
+            if run.state is RunState.PLANNED:
+                runs.append(run)
+            elif place.state is RunState.WAITING:
+                runs.append(replace(run, state=place.state, available_at=None))
+            elif place.state is RunState.QUEUED:
+                runs.append(run)
+            places = places if run.state is RunState.PLANNED else place.places
+        expected = self.random.choice([*[entry.places] * 8, ()])
+        return replace(admission, runs=tuple(runs), expected_places=expected, places=places)
 
     def _skip(self, schedule: Schedule, from_: datetime, until: datetime) -> Skip:
         reason: SkipReason = self.random.choice(["expired", "paused"])

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from rota.domain.identity import RunId, digest_of
 from rota.domain.schedule import Cursor, Schedule
-from rota.store.port import Delivery, Fence, ScheduleFilter, ScheduleRecord, ZoneRules
+from rota.store.port import Fence, Intent, ScheduleFilter, ScheduleRecord, TakenDelivery, Wanted, ZoneRules
 from tests.contract.builders import HOUR, MILLISECOND, MINUTE, NINE, SECOND, cursor, new_schedule
 from tests.contract.twins import Twins
 
@@ -37,9 +37,10 @@ class Known:
         self.never_yet = NINE + 1000 * HOUR
         self.fences = [("node-a", Fence(partition=0, epoch=7))]
         self.deliveries = [
-            Delivery(run_id=RunId("unknown"), attempt=1, job="mail", available_at=NINE),
+            Intent(run_id=RunId("unknown"), attempt=1, job="mail", available_at=NINE),
         ]
         self.attempts = [(RunId("unknown"), 1)]
+        self.taken: list[TakenDelivery] = []
 
     def chance(self, probability: float) -> bool:
         return self.random.random() < probability
@@ -100,6 +101,11 @@ class Known:
 
     def of_a_clock_behind(self) -> datetime:
         return self.now - self.random.choice([MINUTE, 6 * MINUTE, 2 * HOUR])
+
+    def wanted(self) -> list[Wanted]:
+        """Some of the jobs, now and then no more than a few of each."""
+        jobs = self.random.choice([JOBS, JOBS[:1], JOBS[1:], []])
+        return [Wanted(job=job, limit=self.random.choice([None, None, 1, 2])) for job in jobs]
 
     def remembered(self, things: Sequence[Thing]) -> Thing:
         return self.random.choice(things[-REMEMBERED:])

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from rota.domain.recurrence import Cron
 from rota.domain.run import Run, RunChange, RunState
-from rota.domain.schedule import Schedule, ScheduleStatus, Suspension
+from rota.domain.schedule import Overlap, Schedule, ScheduleStatus, Suspension
 from rota.store.port import NewVersion, PlannedDue, ScheduleChange
 from tests.contract.builders import (
     HOUR,
@@ -28,6 +28,7 @@ from tests.contract.builders import (
 from tests.contract.life_known import IDS, JOBS, KEYS, NEWER_RULES, PARTITIONS, ROME_RULES, UTC_RULES, Known
 
 ENDED = ScheduleStatus.ENDED
+OVERLAPS: list[Overlap] = ["allow", "allow", "allow", "skip", "queue"]
 HELD, QUEUED, SKIPPED, CANCELLED = (
     RunState.HELD,
     RunState.QUEUED,
@@ -51,6 +52,7 @@ class LifeOfSchedules(Known):
             of=definition(
                 Cron(expression=random.choice(["0 9 * * *", "5 * * * *"])),
                 timezone=random.choice([UTC_RULES.timezone, ROME_RULES.timezone]),
+                overlap=random.choice(OVERLAPS),
             ),
             history_from=random.choice([NINE, NINE - HOUR]),
             idempotency=random.choice([None, record, record]),
@@ -144,7 +146,10 @@ class LifeOfSchedules(Known):
         random = self.random
         new = new_version(
             schedule.schedule_id,
-            definition(timezone=random.choice([UTC_RULES.timezone, ROME_RULES.timezone])),
+            definition(
+                timezone=random.choice([UTC_RULES.timezone, ROME_RULES.timezone]),
+                overlap=random.choice(OVERLAPS),
+            ),
             number=number,
             effective_from=self.soon(),
             fingerprint=random.choice([None, NEWER_RULES.fingerprint]),
@@ -177,6 +182,7 @@ class LifeOfSchedules(Known):
             planned_at=self.now,
             version=9 if self.chance(0.05) else run.version,
             origin=random.choice(["schedule", "schedule", "backfill"]),
+            turn=random.choice([0, 0, 1, 3]),
             named_local=run.named_local + random.choice([-1, 0, 5]) * HOUR,
             offset=timedelta(hours=random.choice([-1, 0, 5])),
             second_pass=self.chance(0.2),

@@ -5,26 +5,30 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TypeVar
 
-from rota.domain.admission import Admission, DueSchedule
+from rota.domain.admission import Admission
+from rota.domain.due import DueSchedule
 from rota.domain.identity import RunId
 from rota.domain.run import Attempt, Run
 from rota.domain.schedule import Schedule
 from rota.domain.settlement import Settlement
 from rota.store.port import (
     LEASE_MAX,
+    RETRY_TURN,
     AdmissionOutcome,
     ChangeOutcome,
     Creation,
-    Delivery,
     Fence,
     Heartbeat,
     HeartbeatOutcome,
+    Intent,
     NewSchedule,
+    OfAttempt,
     OpenedAttempt,
     ScheduleChange,
     ScheduleFilter,
     ScheduleRecord,
     Store,
+    Wanted,
 )
 from tests.contract.builders import DAY, MADE_AT, NINE, SECOND, admission, change_of, new_schedule, run_at
 
@@ -95,9 +99,9 @@ def contents(store: Store) -> dict[str, object]:
     }
 
 
-def deliveries(store: Store, *jobs: str) -> list[Delivery]:
+def deliveries(store: Store, *jobs: str) -> list[Intent]:
     """Every delivery intent, whenever it becomes available."""
-    return store.read_deliveries(jobs or ["sales_report"], now=NINE + 1000 * DAY, limit=1000)
+    return store.read_intents(jobs or ["sales_report"], now=NINE + 1000 * DAY, limit=1000)
 
 
 def plan(store: Store, schedule: Schedule, *runs: Run) -> Schedule:
@@ -166,15 +170,28 @@ def queue_run(store: Store, id_: str = "report-7", *, job: str = "sales_report",
     return run
 
 
-def delivery_of(run: Run, *, attempt: int | None = None) -> Delivery:
+def queue_at(store: Store, id_: str, *, at: datetime = NINE, job: str = "sales_report", turn: int = 0) -> Run:
+    """A schedule with that id, and its run at nine admitted with that turn, available from `at` on."""
+    schedule = create(store, new_schedule(id_, job=job))
+    run = replace(run_at(schedule, NINE), available_at=at, turn=turn)
+    admit_runs(store, schedule, run)
+    return run
+
+
+def delivery_of(run: Run, *, attempt: int | None = None) -> Intent:
     """The delivery of the run's next attempt, as its outbox row has it."""
     assert run.available_at is not None
-    return Delivery(
+    return Intent(
         run_id=run.run_id,
         attempt=run.attempt + 1 if attempt is None else attempt,
         job=run.job,
         available_at=run.available_at,
+        turn=RETRY_TURN if run.attempt else run.turn,
     )
+
+
+def wanted(*jobs: str, limit: int | None = None) -> list[Wanted]:
+    return [Wanted(job=job, limit=limit) for job in jobs]
 
 
 def open_attempt(store: Store, run: Run, *, now: datetime = NINE, worker: str = "worker-1") -> OpenedAttempt:
@@ -184,7 +201,7 @@ def open_attempt(store: Store, run: Run, *, now: datetime = NINE, worker: str = 
 
 
 def open_all(
-    store: Store, deliveries: Sequence[Delivery], *, now: datetime = NINE, worker: str = "worker-1"
+    store: Store, deliveries: Sequence[OfAttempt], *, now: datetime = NINE, worker: str = "worker-1"
 ) -> list[OpenedAttempt | None]:
     return in_batches(store, deliveries, lambda batch: store.commit_openings(worker, batch, now=now))
 

@@ -9,8 +9,8 @@ from rota.domain.run import Run, RunState
 from rota.domain.schedule import Cursor, Schedule, ScheduleStatus
 from rota.store.port import (
     AdmissionOutcome,
-    Delivery,
     Fence,
+    Intent,
     RunFilter,
     Store,
     TooManyElements,
@@ -54,9 +54,7 @@ def test_an_admission_writes_run_delivery_skip_and_cursor_together(store: Store)
     assert admit(store, fence, [element]) == [ADMITTED]
     assert store.list_ledger(schedule.schedule_id, before=None, limit=10) == [*element.skips, *element.runs]
     [run] = element.runs
-    assert deliveries(store) == [
-        Delivery(run_id=run.run_id, attempt=1, job="sales_report", available_at=NINE)
-    ]
+    assert deliveries(store) == [Intent(run_id=run.run_id, attempt=1, job="sales_report", available_at=NINE)]
     after = record_of(store, schedule).schedule
     assert (after.cursor, after.status, after.status_reason) == (
         cursor(NINE + DAY),

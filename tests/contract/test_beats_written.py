@@ -2,8 +2,9 @@
 
 import pytest
 
-from rota.domain.admission import DueSchedule, plan_admission
+from rota.domain.admission import plan_admission
 from rota.domain.beat import beat_of
+from rota.domain.due import DueSchedule
 from rota.domain.overdue import CatchUpAll, Expire, LatestOnly
 from rota.domain.recurrence import Cron, Every, RRule
 from rota.store.port import AdmissionOutcome, BeatsOutcome

@@ -47,7 +47,7 @@ def test_a_queued_run_is_cancelled_with_its_delivery(store: Store) -> None:
     assert cancelled is not None
     assert (cancelled.state, cancelled.finished_at) == (RunState.CANCELLED, NINE + MINUTE)
     assert run_of(store, ID) == cancelled
-    assert store.read_deliveries(JOBS, now=NINE + HOUR, limit=10) == []
+    assert store.read_intents(JOBS, now=NINE + HOUR, limit=10) == []
     assert open_all(store, [delivery_of(run)], now=NINE + HOUR) == [None]
     assert cancellations(store) == [event]
 
@@ -123,7 +123,7 @@ def test_a_run_that_waits_for_its_next_attempt_is_cancelled(store: Store) -> Non
     cancelled = store.commit_cancel(ID, event=audit_event(at=NINE + SECOND), now=NINE + SECOND)
     assert cancelled is not None
     assert cancelled.state is RunState.CANCELLED
-    assert store.read_next_delivery_time(JOBS) is None
+    assert store.read_next_intent_time(JOBS) is None
 
 
 def test_a_run_that_was_asked_to_stop_does_not_wait_for_another_attempt(store: Store) -> None:
@@ -132,7 +132,7 @@ def test_a_run_that_was_asked_to_stop_does_not_wait_for_another_attempt(store: S
     # A worker that had not heard of the request reports a failure that it wants retried.
     assert settle(store, failure(ID, at=NINE + SECOND, retry_at=NINE + MINUTE)) == [True]
     assert run_of(store, ID).state is RunState.CANCELLED
-    assert store.read_next_delivery_time(JOBS) is None
+    assert store.read_next_intent_time(JOBS) is None
     assert len(cancellations(store)) == 1
 
 

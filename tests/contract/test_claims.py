@@ -7,7 +7,7 @@ import pytest
 
 from rota.domain.identity import RunId
 from rota.domain.job import Job
-from rota.domain.run import Run, RunState
+from rota.domain.run import RunState
 from rota.store.port import OpenedAttempt, Store, TooManyElements
 from tests.contract.builders import (
     HOUR,
@@ -32,9 +32,11 @@ from tests.contract.steps import (
     open_all,
     open_attempt,
     plan,
+    queue_at,
     queue_run,
     run_of,
     settle,
+    wanted,
 )
 
 JOBS = ["sales_report"]
@@ -43,7 +45,7 @@ MANY = 40
 
 
 def claim(store: Store, jobs: list[str] = JOBS, *, minutes: int = 0, limit: int = 2) -> list[OpenedAttempt]:
-    return store.commit_claims("worker-1", jobs, now=NINE + minutes * MINUTE, limit=limit)
+    return store.commit_claims("worker-1", wanted(*jobs), now=NINE + minutes * MINUTE, limit=limit)
 
 
 def claimed_ids(store: Store, jobs: list[str] = JOBS, *, minutes: int = 0, limit: int = 2) -> list[str]:
@@ -54,13 +56,6 @@ def claimed_ids(store: Store, jobs: list[str] = JOBS, *, minutes: int = 0, limit
     return found
 
 
-def queue_at(store: Store, id_: str, *, minutes: int, job: str) -> Run:
-    schedule = create(store, new_schedule(id_, job=job))
-    run = replace(run_at(schedule, NINE), available_at=NINE + minutes * MINUTE)
-    admit_runs(store, schedule, run)
-    return run
-
-
 def test_a_claim_starts_the_run_and_takes_its_delivery(store: Store) -> None:
     store.commit_job(Job(name="sales_report", lease=timedelta(seconds=45)), now=MADE_AT)
     new = new_schedule()
@@ -68,7 +63,7 @@ def test_a_claim_starts_the_run_and_takes_its_delivery(store: Store) -> None:
     run = run_at(schedule, NINE)
     admit_runs(store, schedule, run)
     started = replace(run, state=RunState.RUNNING, attempt=1, started_at=NINE + SECOND)
-    assert store.commit_claims("worker-1", JOBS, now=NINE + SECOND, limit=2) == [
+    assert store.commit_claims("worker-1", wanted(*JOBS), now=NINE + SECOND, limit=2) == [
         OpenedAttempt(
             run=started, version=new.first.version, job=Job(name="sales_report", lease=timedelta(seconds=45))
         )
@@ -89,7 +84,7 @@ def test_claims_take_the_earliest_first_whatever_their_jobs(store: Store) -> Non
         ("f", 2, "other"),
         ("g", 6, "mail"),
     ):
-        queue_at(store, id_, minutes=minutes, job=job)
+        queue_at(store, id_, at=NINE + minutes * MINUTE, job=job)
     in_order = [f"{id_}.1.20260110T090000Z" for id_ in ("d", "e", "a", "b", "c")]
     both = ["report", "mail", "unknown", "mail"]
     assert [attempt.run.run_id for attempt in claim(store, both, minutes=5)] == in_order[:2]
@@ -100,7 +95,7 @@ def test_claims_take_the_earliest_first_whatever_their_jobs(store: Store) -> Non
 
 def test_a_claim_takes_nothing_ahead_of_its_instant(store: Store) -> None:
     queue_run(store)
-    assert store.commit_claims("worker-1", JOBS, now=NINE - MILLISECOND, limit=2) == []
+    assert store.commit_claims("worker-1", wanted(*JOBS), now=NINE - MILLISECOND, limit=2) == []
     assert store.commit_claims("worker-1", [], now=NINE, limit=2) == []
     assert len(claim(store)) == 1
 
@@ -136,7 +131,7 @@ def test_what_opens_nothing_keeps_nobodys_place(store: Store) -> None:
         failed = run_of(store, run.run_id)
         assert (failed.state, failed.attempt, failed.finished_at) == (RunState.FAILED, 0, NINE)
         assert "version 9 does not exist" in (failed.error or "")
-    assert store.read_next_delivery_time(JOBS) is None
+    assert store.read_next_intent_time(JOBS) is None
 
 
 def test_deliveries_of_others_are_claimed_once(store: Store) -> None:
@@ -154,8 +149,8 @@ def test_many_workers_at_once_claim_everything_and_each_run_once(store: Store) -
     def call(number: int) -> list[str]:
         found: list[str] = []
         # What another one holds is passed over, so an empty answer is not the end while there are deliveries.
-        while store.read_next_delivery_time(jobs) is not None:
-            opened = store.commit_claims(f"worker-{number}", jobs, now=NINE, limit=2)
+        while store.read_next_intent_time(jobs) is not None:
+            opened = store.commit_claims(f"worker-{number}", wanted(*jobs), now=NINE, limit=2)
             found += [attempt.run.run_id for attempt in opened]
         return found
 
@@ -170,5 +165,5 @@ def test_many_workers_at_once_claim_everything_and_each_run_once(store: Store) -
 def test_a_claim_of_more_than_the_store_takes_is_refused(store: Store) -> None:
     queue_run(store)
     with pytest.raises(TooManyElements):
-        store.commit_claims("worker-1", JOBS, now=NINE, limit=store.elements_max + 1)
+        store.commit_claims("worker-1", wanted(*JOBS), now=NINE, limit=store.elements_max + 1)
     assert run_of(store, ID).state is RunState.QUEUED

@@ -1,10 +1,12 @@
 """Every protocol: a SQL store answers a random life as the memory store does, operation by operation (the oracle)."""
 
 from collections import Counter
+from itertools import product
 from random import Random
 
 import pytest
 
+from rota.domain.delivery import DeliveryState
 from rota.domain.identity import RunId, ScheduleId
 from rota.domain.job import Job, RetryPolicy
 from rota.domain.key_uses import KeyProbe
@@ -12,11 +14,20 @@ from rota.domain.overdue import CatchUpAll, Expire, LatestOnly, OverduePolicy
 from rota.domain.run import RunState
 from rota.domain.schedule import ScheduleStatus
 from rota.store.memory import MemoryStore
-from rota.store.port import ClockReading, LedgerKey, RunFilter, ScheduleFilter, Store
+from rota.store.port import (
+    AttemptKey,
+    ClockReading,
+    DeliveryFilter,
+    LedgerKey,
+    RunFilter,
+    ScheduleFilter,
+    Store,
+)
 from tests.conftest import OpenStore
 from tests.contract.builders import HOUR, MINUTE, SECOND, idempotency_record
 from tests.contract.life import Life
 from tests.contract.life_known import IDS, JOBS, KEYS, NEWER_RULES, PARTITIONS, ROME_RULES, UTC_RULES
+from tests.contract.life_sending import LifeOfMessages
 from tests.contract.twins import Twins, methods_that_succeeded
 
 SEEDS = range(3)
@@ -34,6 +45,11 @@ EVERY_OUTCOME = {
     "commit_heartbeats": {"current", "cancel_requested", "stale"},
     "commit_settlements": {"True", "False"},
     "commit_cancel": {"Run", "None"},
+    "commit_takes": {"TakenDelivery"},
+    "commit_delivery_ends": {"True", "False"},
+    "commit_redrive": {"Delivery", "None"},
+    "commit_effect_begin": {"new", "in_doubt", "recorded", "stale"},
+    "commit_effect": {"True", "False"},
 }
 
 
@@ -99,6 +115,7 @@ def read_outcomes(life: Life) -> None:
         both.list_ahead(id_, from_=life.soon(), limit=100)
         both.list_ahead(id_, from_=life.soon(), limit=2)
         both.get_last_run_time(id_)
+        both.read_places(id_)
         ids = [run.run_id for run in both.list_runs(RunFilter(schedule_id=id_), before=None, limit=100)]
         probes = []
         for _ in range(10):
@@ -117,7 +134,12 @@ def read_outcomes(life: Life) -> None:
 
 def read_runs(life: Life) -> None:
     both = life.both
-    filters = [RunFilter(job="mail"), RunFilter(label=("customer", "zeta"), state=RunState.QUEUED)]
+    filters = [
+        RunFilter(job="mail"),
+        RunFilter(label=("customer", "zeta"), state=RunState.QUEUED),
+        RunFilter(from_=life.soon(), until=life.soon() + HOUR),
+        RunFilter(state=RunState.WAITING),
+    ]
     runs = both.list_runs(RunFilter(), before=None, limit=1000)
     before = None
     if runs:
@@ -141,8 +163,18 @@ def read_work(life: Life) -> None:
     both.read_due_times(partitions, after=now)
     both.read_lost(partitions, now=now + HOUR, limit=3)
     for jobs in (JOBS, JOBS[:1], []):
-        both.read_deliveries(jobs, now=now + HOUR, limit=100)
+        both.read_intents(jobs, now=now + HOUR, limit=100)
+        both.read_next_intent_time(jobs)
         both.read_next_delivery_time(jobs)
+    keys = [AttemptKey(run_id=run_id, attempt=attempt) for run_id, attempt in life.attempts]
+    both.read_open_attempts(keys)
+    for state in (None, *DeliveryState):
+        both.list_deliveries(DeliveryFilter(state=state), after=None, limit=100)
+    for delivery in both.list_deliveries(DeliveryFilter(), after=None, limit=2):
+        both.list_deliveries(
+            DeliveryFilter(job=delivery.job, schedule_id=delivery.schedule_id), after=None, limit=2
+        )
+        both.list_deliveries(DeliveryFilter(), after=delivery.run_id, limit=2)
 
 
 def read_settings(life: Life) -> None:
@@ -156,9 +188,9 @@ def read_settings(life: Life) -> None:
 @pytest.mark.parametrize("kind", ["sqlite"])
 def test_random_lives_are_answered_as_the_oracle_answers_them(open_store: OpenStore, kind: str) -> None:
     answers: Counter[tuple[str, str]] = Counter()
-    for seed in SEEDS:
-        twins = Twins(f"life {seed}", MemoryStore(), open_store(kind))
-        life = Life(twins, Random(seed))
+    for seed, lived in product(SEEDS, (Life, LifeOfMessages)):
+        twins = Twins(f"{lived.__name__} {seed}", MemoryStore(), open_store(kind))
+        life = lived(twins, Random(seed))
         for number in range(1, STEPS + 1):
             life.step()
             if number % 50 == 0:

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from rota.domain.admission import DueSchedule
+from rota.domain.due import DueSchedule
 from rota.domain.errors import UnreadableRow
 from rota.domain.job import Job
 from rota.domain.overdue import CatchUpAll, Expire, LatestOnly, OverduePolicy

@@ -10,6 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from rota.domain.job import Job
 from rota.domain.run import RunState
 from rota.domain.schedule import ScheduleStatus
 from rota.store.port import Creation, Fence, Notice, Store
@@ -75,6 +76,17 @@ def ears(store: Store, listen: Listen) -> Ears:
 def create_due(store: Store, id_: str, due: datetime | None) -> None:
     """A schedule whose first instant is then; it is created at `MADE_AT`."""
     assert store.commit_creation(new_schedule(id_, due=due), now=MADE_AT) is Creation.CREATED
+
+
+def test_a_place_that_is_free_again_is_heard_of(store: Store, ears: Ears) -> None:
+    store.commit_job(Job(name="sales_report", max_running=1), now=MADE_AT)
+    ears.await_notices(Notice.QUEUED)
+    run = queue_run(store)
+    open_attempt(store, run)
+    queue_another(store)
+    ears.await_notices(Notice.QUEUED)
+    settle(store, success(run.run_id, at=NINE))
+    ears.await_notices(Notice.QUEUED)
 
 
 def queue_another(store: Store) -> None:

@@ -9,7 +9,7 @@ from rota.domain.identity import RunId
 from rota.domain.job import Job
 from rota.domain.json_text import encode_json
 from rota.domain.run import RunState
-from rota.store.port import Delivery, OpenedAttempt, Store, TooManyElements
+from rota.store.port import Intent, OpenedAttempt, Store, TooManyElements
 from tests.contract.builders import (
     HOUR,
     MADE_AT,
@@ -42,7 +42,7 @@ ID = RunId("report-7.1.20260110T090000Z")
 
 
 def delivered_ids(store: Store, jobs: list[str], *, minutes: int = 0, limit: int = 100) -> list[str]:
-    deliveries = store.read_deliveries(jobs, now=NINE + minutes * MINUTE, limit=limit)
+    deliveries = store.read_intents(jobs, now=NINE + minutes * MINUTE, limit=limit)
     return [delivery.run_id for delivery in deliveries]
 
 
@@ -68,9 +68,9 @@ def test_deliveries_are_read_by_available_instant_then_run_id(store: Store) -> N
 
 def test_a_delivery_is_available_at_its_instant_and_not_before(store: Store) -> None:
     run = queue_run(store)
-    assert store.read_deliveries(JOBS, now=NINE - MILLISECOND, limit=10) == []
-    assert store.read_deliveries(JOBS, now=NINE, limit=10) == [
-        Delivery(run_id=run.run_id, attempt=1, job="sales_report", available_at=NINE)
+    assert store.read_intents(JOBS, now=NINE - MILLISECOND, limit=10) == []
+    assert store.read_intents(JOBS, now=NINE, limit=10) == [
+        Intent(run_id=run.run_id, attempt=1, job="sales_report", available_at=NINE)
     ]
 
 
@@ -80,14 +80,14 @@ def test_reading_takes_nothing(store: Store) -> None:
 
 
 def test_the_next_delivery_time_is_the_earliest_of_these_jobs(store: Store) -> None:
-    assert store.read_next_delivery_time(JOBS) is None
+    assert store.read_next_intent_time(JOBS) is None
     for id_, minutes, job in (("a", 7, "mail"), ("b", 3, "mail"), ("c", 1, "report")):
         schedule = create(store, new_schedule(id_, job=job))
         admit_runs(store, schedule, replace(run_at(schedule, NINE), available_at=NINE + minutes * MINUTE))
-    assert store.read_next_delivery_time(["mail"]) == NINE + 3 * MINUTE
-    assert store.read_next_delivery_time(["mail", "report"]) == NINE + MINUTE
-    assert store.read_next_delivery_time(["unknown"]) is None
-    assert store.read_next_delivery_time([]) is None
+    assert store.read_next_intent_time(["mail"]) == NINE + 3 * MINUTE
+    assert store.read_next_intent_time(["mail", "report"]) == NINE + MINUTE
+    assert store.read_next_intent_time(["unknown"]) is None
+    assert store.read_next_intent_time([]) is None
 
 
 def test_an_opening_starts_the_run_and_takes_its_delivery(store: Store) -> None:
@@ -105,7 +105,7 @@ def test_an_opening_starts_the_run_and_takes_its_delivery(store: Store) -> None:
     assert run_of(store, ID) == started
     assert attempts_of(store, ID) == (first_attempt(run, lease=timedelta(seconds=45)),)
     assert delivered_ids(store, JOBS, minutes=60) == []
-    assert store.read_next_delivery_time(JOBS) is None
+    assert store.read_next_intent_time(JOBS) is None
 
 
 def test_a_job_without_a_row_has_the_defaults(store: Store) -> None:
@@ -208,7 +208,7 @@ def test_a_run_without_its_version_fails_and_stops_no_other(store: Store) -> Non
         bad, state=RunState.FAILED, error=failed.error, finished_at=NINE + SECOND, attempt=0
     )
     assert attempts_of(store, bad.run_id) == ()
-    assert store.read_next_delivery_time(JOBS) is None
+    assert store.read_next_intent_time(JOBS) is None
     assert open_all(store, [delivery_of(bad)], now=NINE + HOUR) == [None]
     assert run_of(store, bad.run_id) == failed
 

@@ -5,7 +5,7 @@ from datetime import datetime
 
 import pytest
 
-from rota.domain.admission import DueSchedule
+from rota.domain.due import DueSchedule
 from rota.domain.planned import PARKED_PER_ADMISSION_MAX
 from rota.domain.run import Run, RunState
 from rota.domain.schedule import Cursor, ScheduleStatus

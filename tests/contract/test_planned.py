@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from rota.domain.admission import DueSchedule
+from rota.domain.due import DueSchedule
 from rota.domain.overdue import LatestOnly
 from rota.domain.planned import IN_TIME
 from rota.domain.run import Run, RunState

@@ -70,7 +70,7 @@ def test_an_admission_is_committed_by_one(store: Store) -> None:
     for of_one in zip(*outcomes, strict=True):
         assert Counter(of_one) == {AdmissionOutcome.ADMITTED: 1, AdmissionOutcome.STALE: CALLERS - 1}
     assert len(store.list_runs(RunFilter(), before=None, limit=100)) == 5
-    assert len(store.read_deliveries(["sales_report"], now=NINE, limit=100)) == 5
+    assert len(store.read_intents(["sales_report"], now=NINE, limit=100)) == 5
 
 
 def test_a_pause_and_an_admission_do_not_both_apply_to_one_cursor(store: Store) -> None:

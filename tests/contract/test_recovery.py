@@ -123,7 +123,7 @@ def test_a_lost_attempt_gives_way_to_the_next(store: Store) -> None:
     assert settle(store, settled, fences=[fence_of(store, 0)]) == [True]
     assert run_of(store, ID).state is RunState.QUEUED
     assert [attempt.outcome for attempt in attempts_of(store, ID)] == [AttemptOutcome.LOST]
-    assert store.read_next_delivery_time(["sales_report"]) == EXPIRY + MINUTE
+    assert store.read_next_intent_time(["sales_report"]) == EXPIRY + MINUTE
     assert lost_ids(store, [0]) == []
 
 
@@ -154,7 +154,7 @@ def test_recovery_under_another_epoch_changes_nothing(store: Store, epochs: int)
     settled = loss(ID, at=EXPIRY, retry_at=EXPIRY)
     assert settle(store, settled, fences=[other]) == [False]
     assert store.get_run(ID) == before
-    assert store.read_next_delivery_time(["sales_report"]) is None
+    assert store.read_next_intent_time(["sales_report"]) is None
     assert settle(store, settled, fences=[current]) == [True]
 
 

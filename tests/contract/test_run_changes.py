@@ -7,7 +7,7 @@ import pytest
 
 from rota.domain.run import Origin, Run, RunChange, RunState
 from rota.domain.schedule import Schedule
-from rota.store.port import AdmissionOutcome, ChangeOutcome, Delivery, RunFilter, ScheduleChange, Store
+from rota.store.port import AdmissionOutcome, ChangeOutcome, Intent, RunFilter, ScheduleChange, Store
 from tests.contract.builders import (
     DAY,
     HOUR,
@@ -213,7 +213,7 @@ def test_a_run_that_becomes_queued_is_delivered_when_it_is_available(store: Stor
     changes = [change_to(run, QUEUED, at=NINE + MINUTE) for run in runs]
     assert apply(store, schedule, changes) in APPLIED
     assert deliveries(store) == [
-        Delivery(run_id=run.run_id, attempt=1, job="sales_report", available_at=run.due_at) for run in runs
+        Intent(run_id=run.run_id, attempt=1, job="sales_report", available_at=run.due_at) for run in runs
     ]
     assert [run_of(store, run.run_id) for run in runs] == [change.run for change in changes]
 

@@ -137,6 +137,14 @@ def test_a_filter_takes_only_what_matches_all_of_it(store: Store) -> None:
     assert list_ids(store, RunFilter(job="report")) == [other]
     assert list_ids(store, RunFilter(label=("customer", "acme"))) == [second, first]
     assert list_ids(store, RunFilter(origin="backfill")) == [second]
+    of_second = run_of(store, second).scheduled_at
+    from_second = [run_id for run_id in list_ids(store) if run_of(store, run_id).scheduled_at >= of_second]
+    before_second = [run_id for run_id in list_ids(store) if run_id not in from_second]
+    assert second in from_second
+    assert first in before_second
+    assert list_ids(store, RunFilter(from_=of_second)) == from_second
+    assert list_ids(store, RunFilter(until=of_second)) == before_second
+    assert list_ids(store, RunFilter(from_=of_second, until=of_second)) == []
     assert list_ids(store, RunFilter(origin="schedule")) == [other, first]
     every = RunFilter(
         schedule_id=ScheduleId("mail-1"),

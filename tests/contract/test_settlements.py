@@ -8,7 +8,7 @@ from rota.domain.identity import RunId
 from rota.domain.json_text import JsonText, encode_json
 from rota.domain.run import Attempt, AttemptOutcome, Progress, RunDetail, RunEvent, RunState
 from rota.domain.settlement import AttemptEnd, Settlement
-from rota.store.port import Delivery, Heartbeat, RunFilter, Store, TooManyElements
+from rota.store.port import RETRY_TURN, Heartbeat, Intent, RunFilter, Store, TooManyElements
 from tests.contract.builders import (
     HOUR,
     MILLISECOND,
@@ -33,9 +33,9 @@ def detail_of(store: Store) -> RunDetail:
 
 
 def assert_refused(store: Store, end: Settlement) -> None:
-    before = store.get_run(end.run_id), store.read_deliveries(JOBS, now=NINE + HOUR, limit=10)
+    before = store.get_run(end.run_id), store.read_intents(JOBS, now=NINE + HOUR, limit=10)
     assert settle(store, end) == [False]
-    assert (store.get_run(end.run_id), store.read_deliveries(JOBS, now=NINE + HOUR, limit=10)) == before
+    assert (store.get_run(end.run_id), store.read_intents(JOBS, now=NINE + HOUR, limit=10)) == before
 
 
 def end_of(outcome: AttemptOutcome, event: RunEvent, error: str | None) -> Settlement:
@@ -52,7 +52,7 @@ def test_a_success_closes_attempt_and_run_and_keeps_the_result(store: Store) -> 
         attempts=(replace(attempt, finished_at=AT, outcome=AttemptOutcome.SUCCEEDED),),
         result=result,
     )
-    assert store.read_next_delivery_time(JOBS) is None
+    assert store.read_next_intent_time(JOBS) is None
 
 
 @pytest.mark.parametrize("result", [None, JsonText("null"), JsonText('""'), JsonText("0")])
@@ -87,7 +87,7 @@ def test_each_end_has_its_state(
     assert (run.state, run.reason, run.error, run.finished_at) == (state, reason, error, AT)
     [attempt] = attempts_of(store, ID)
     assert (attempt.outcome, attempt.error, attempt.finished_at) == (end.end.outcome, error, AT)
-    assert store.read_next_delivery_time(JOBS) is None
+    assert store.read_next_intent_time(JOBS) is None
 
 
 def test_a_moot_run_tells_why(store: Store) -> None:
@@ -112,11 +112,11 @@ def test_a_retry_queues_the_same_run_for_its_next_attempt(store: Store) -> None:
     assert run_of(store, ID) == replace(
         opened.run, state=RunState.QUEUED, available_at=retry_at, error="no toner"
     )
-    assert store.read_deliveries(JOBS, now=retry_at - MILLISECOND, limit=10) == []
-    assert store.read_deliveries(JOBS, now=retry_at, limit=10) == [
-        Delivery(run_id=ID, attempt=2, job="sales_report", available_at=retry_at)
+    assert store.read_intents(JOBS, now=retry_at - MILLISECOND, limit=10) == []
+    assert store.read_intents(JOBS, now=retry_at, limit=10) == [
+        Intent(run_id=ID, attempt=2, job="sales_report", available_at=retry_at, turn=RETRY_TURN)
     ]
-    assert store.read_next_delivery_time(JOBS) == retry_at
+    assert store.read_next_intent_time(JOBS) == retry_at
     assert len(store.list_runs(RunFilter(), before=None, limit=10)) == 1
 
 

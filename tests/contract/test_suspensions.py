@@ -5,7 +5,7 @@ from datetime import datetime
 
 import pytest
 
-from rota.domain.admission import DueSchedule
+from rota.domain.due import DueSchedule
 from rota.domain.schedule import Cursor, Schedule, ScheduleStatus, Suspension
 from rota.store.port import Store
 from tests.contract.builders import HOUR, MINUTE, NINE, change_of, cursor, pause, resume, status_change

@@ -5,7 +5,7 @@ from datetime import datetime
 
 import pytest
 
-from rota.domain.admission import DueSchedule
+from rota.domain.due import DueSchedule
 from rota.domain.errors import UnreadableRow
 from rota.domain.identity import ScheduleId, digest_of
 from rota.domain.json_text import encode_json

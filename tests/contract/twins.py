@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import cast
 
+from rota.domain.effect import EffectBegin
 from rota.store.port import BeatsOutcome, PlannedOutcome, Store
 
 SILENT = {
@@ -58,6 +59,8 @@ def kinds_of(answer: object) -> list[str]:
     if isinstance(answer, BeatsOutcome):
         done = {"admitted": answer.admitted, "fenced": answer.fenced, "key_used": answer.is_key_used}
         return [name for name, is_so in done.items() if is_so] or ["0"]
+    if isinstance(answer, EffectBegin):
+        return [str(answer.state)]
     if answer is None or isinstance(answer, bool | str) or answer in (0, {}):
         return [str(answer)]
     return [type(answer).__name__]

@@ -113,7 +113,7 @@ def test_killed_at_any_statement_around_admission_one_run_and_one_outbox_row_are
         admit(database, RESTART, "restarted")
         context = opened(database, RESTART)
         [run] = context.store.list_runs(RunFilter(), before=None, limit=10)
-        [delivery] = context.store.read_deliveries(["sales_report"], now=RESTART, limit=10)
+        [delivery] = context.store.read_intents(["sales_report"], now=RESTART, limit=10)
         assert (run.run_id, run.state) == (RUN, RunState.QUEUED)
         assert (delivery.run_id, delivery.attempt) == (run.run_id, 1)
         record = context.store.get_schedule(run.schedule_id)
@@ -139,7 +139,7 @@ def test_killed_at_any_statement_of_an_attempt_the_run_is_finished_under_the_sam
         context = opened(database, RESTART)
         [run] = context.store.list_runs(RunFilter(), before=None, limit=10)
         assert (run.run_id, run.state) == (RUN, RunState.SUCCEEDED)
-        assert context.store.read_deliveries(["sales_report"], now=RESTART, limit=10) == []
+        assert context.store.read_intents(["sales_report"], now=RESTART, limit=10) == []
         assert run.attempt in {1, 2}
         assert set(noted.read_text().split()) == {RUN}, "delivered at least once, always under the same id"
         context.store.close()

@@ -39,7 +39,7 @@ def test_a_due_occurrence_becomes_one_run_and_one_delivery(
 
     [run] = context.store.list_runs(RunFilter(), before=None, limit=10)
     assert (run.run_id, run.state) == ("report.1.20250610T090000Z", RunState.QUEUED)
-    [delivery] = context.store.read_deliveries(["sales_report"], now=NINE, limit=10)
+    [delivery] = context.store.read_intents(["sales_report"], now=NINE, limit=10)
     assert (delivery.run_id, delivery.attempt) == (run.run_id, 1)
     assert show_schedule(context, "report")["next_due"] == "2025-06-11T09:00:00Z"
 

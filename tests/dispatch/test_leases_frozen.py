@@ -110,7 +110,7 @@ class Scene:
     def open_one(self) -> None:
         """By a worker of which nothing is heard again."""
         store, now = self.context.store, self.clock.now()
-        deliveries = store.read_deliveries([JOB], now=now, limit=100)
+        deliveries = store.read_intents([JOB], now=now, limit=100)
         first = next(each for each in deliveries if each.run_id.startswith("lost."))
         [opened] = store.commit_openings("vanished", [first], now=now)
         assert opened is not None

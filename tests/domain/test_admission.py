@@ -8,15 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.domain.admission import (
-    CAREFUL_INSTANTS_MAX,
     INSTANTS_PER_ADMISSION_MAX,
     RUNS_PER_ADMISSION_MAX,
     Admission,
-    DueSchedule,
     plan_admission,
     probes_of,
 )
 from rota.domain.cadence import Cadence
+from rota.domain.due import CAREFUL_INSTANTS_MAX, DueSchedule
 from rota.domain.identity import RunId, run_id_of
 from rota.domain.key_uses import KeyUse
 from rota.domain.overdue import CatchUpAll, Expire, LatestOnly, OverduePolicy

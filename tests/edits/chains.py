@@ -6,7 +6,8 @@ from datetime import datetime, timedelta
 from hypothesis import strategies as st
 
 from rota.dispatch.planning import Plans
-from rota.domain.admission import Admission, DueSchedule
+from rota.domain.admission import Admission
+from rota.domain.due import DueSchedule
 from rota.domain.errors import Conflict, InvalidRequest
 from rota.domain.instants import format_instant
 from rota.store.port import Fence, Store

@@ -208,7 +208,7 @@ class EditedLife(Life):
                 self.decisions.append((fence, plan))
             for planned in store.read_planned(state.partition, now=later, limit=50):
                 assert isinstance(planned, PlannedDue)
-                change = judge(store, cadences, planned.due, planned.run, now=later)
+                change = judge(store, cadences, planned.due, planned.run, now=later).change
                 admission = replace(unchanged(planned.due.schedule), run_changes=(change,))
                 self.decisions.append((fence, admission))
 

@@ -220,7 +220,7 @@ def check_suppressions(ledger: Ledger) -> None:
 def check_intents(store: Store, jobs: Iterable[str]) -> None:
     """Each queued run has the delivery intent of its next attempt, and nothing else has one."""
     queued = store.list_runs(RunFilter(state=RunState.QUEUED), before=None, limit=ALL)
-    intents = store.read_deliveries(list(jobs), now=LATE, limit=ALL)
+    intents = store.read_intents(list(jobs), now=LATE, limit=ALL)
     expected = sorted((run.run_id, run.attempt + 1) for run in queued)
     assert sorted((intent.run_id, intent.attempt) for intent in intents) == expected
 

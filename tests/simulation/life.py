@@ -19,10 +19,11 @@ from rota.service.health import confirm_clock
 from rota.service.jobs import put_job
 from rota.service.runs import cancel_run
 from rota.service.schedules import end_schedule, pause_schedule, resume_schedule
-from rota.store.port import Delivery, RunFilter
+from rota.store.port import Intent, RunFilter
 from rota.testing.clock import ManualClock
 from rota.worker.context import RunContext
 from rota.worker.registry import Registry
+from rota.worker.store_gateway import StoreGateway
 from rota.worker.worker import Worker
 
 JOB = "report"
@@ -52,7 +53,7 @@ class Life:
         self.ended_at: dict[str, datetime] = {}
         self.dispatchers: dict[str, Dispatcher] = {}
         self.workers: dict[str, Worker] = {}
-        self.old_messages: list[Delivery] = []
+        self.old_messages: list[Intent] = []
         self.attempts: list[tuple[str, dict[str, object]]] = []
         """The runs that handlers were called for, and the params that they were given."""
         self.names = 0
@@ -206,7 +207,7 @@ class Life:
 
         name = self.name("worker")
         self.workers[name] = Worker(
-            self.context.store,
+            StoreGateway(self.context.store),
             registry,
             clock=self.clock,
             name=name,
@@ -218,12 +219,12 @@ class Life:
 
     def keep_messages(self) -> None:
         """A worker that is slow to open what it was handed."""
-        self.old_messages += self.context.store.read_deliveries([JOB], now=self.clock.now(), limit=3)
+        self.old_messages += self.context.store.read_intents([JOB], now=self.clock.now(), limit=3)
 
     def kill_worker(self) -> None:
         """It opened its attempts, some by messages of long ago, and was never heard of again."""
         store, now = self.context.store, self.clock.now()
-        messages = self.old_messages + store.read_deliveries([JOB], now=now, limit=3)
+        messages = self.old_messages + store.read_intents([JOB], now=now, limit=3)
         opened = store.commit_openings(self.name("vanished"), messages, now=now)
         self.attempts += [
             (attempt.run.run_id, load_json(attempt.version.definition.params))

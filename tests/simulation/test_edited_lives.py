@@ -94,4 +94,4 @@ def check_ledgers(life: EditedLife) -> None:
 
     for run in store.list_runs(RunFilter(), before=None, limit=ALL):
         assert run.state in SETTLED or run.due_at > life.true_now, run
-    assert store.read_deliveries([JOB], now=LATE, limit=10) == []
+    assert store.read_intents([JOB], now=LATE, limit=10) == []

@@ -100,7 +100,7 @@ def test_after_the_storm_every_minute_has_one_outcome(
     runs = context.store.list_runs(RunFilter(), before=None, limit=100_000)
     later = max(life.clock.now(), life.true_now) + timedelta(days=1)
     assert [run.run_id for run in runs if run.state not in SETTLED] == []
-    assert context.store.read_deliveries([JOB], now=later, limit=10) == []
+    assert context.store.read_intents([JOB], now=later, limit=10) == []
     keys = Counter((run.schedule_id, run.period_key) for run in runs)
     assert max(keys.values(), default=1) == 1
 

@@ -128,7 +128,7 @@ DOCTORED = {
         "before the one before had ended",
     ),
     "an outbox row left": (
-        "INSERT INTO outbox (job, available_at, run_id, attempt) VALUES ('soak', 0, 'soak-0', 1)",
+        "INSERT INTO outbox (job, turn, available_at, run_id, attempt) VALUES ('soak', 0, 0, 'soak-0', 1)",
         "still waits for delivery",
     ),
     "a run left queued": (of_some("state = 'queued'"), "is queued still"),

@@ -9,7 +9,7 @@ import pytest
 from rota.domain.run import RunState
 from rota.store.sql import SqlStore, open_sql_store
 from tests.contract.builders import NINE
-from tests.contract.steps import queue_run, run_of
+from tests.contract.steps import queue_run, run_of, wanted
 
 JOBS = ["sales_report"]
 PATIENCE = timedelta(milliseconds=200)
@@ -27,7 +27,9 @@ def store(url: str) -> Iterator[SqlStore]:
 
 
 def claimed(store: SqlStore) -> list[str]:
-    return [opened.run.schedule_id for opened in store.commit_claims("worker-1", JOBS, now=NINE, limit=2)]
+    return [
+        opened.run.schedule_id for opened in store.commit_claims("worker-1", wanted(*JOBS), now=NINE, limit=2)
+    ]
 
 
 @pytest.mark.parametrize("hold", [HOLD_RUN, HOLD_DELIVERY])
@@ -37,9 +39,9 @@ def test_what_another_one_holds_is_left_for_a_later_claim(store: SqlStore, url: 
         assert other.execute(hold, [held.run_id]).fetchone()
         assert "a" not in claimed(store) + claimed(store)
         assert run_of(store, held.run_id) == held
-        assert store.read_next_delivery_time(JOBS) == NINE
+        assert store.read_next_intent_time(JOBS) == NINE
     assert claimed(store) == ["a"]
-    assert store.read_next_delivery_time(JOBS) is None
+    assert store.read_next_intent_time(JOBS) is None
 
 
 def test_what_is_held_of_one_job_keeps_no_place_of_anothers(store: SqlStore, url: str) -> None:
@@ -49,12 +51,12 @@ def test_what_is_held_of_one_job_keeps_no_place_of_anothers(store: SqlStore, url
         queue_run(store, f"other-{number}", job="mail")
     with psycopg.connect(url) as holder:
         holder.execute("SELECT 1 FROM outbox WHERE job = 'sales_report' AND run_id < 'first-2' FOR UPDATE")
-        opened = store.commit_claims("worker-1", [*JOBS, "mail"], now=NINE, limit=3)
+        opened = store.commit_claims("worker-1", wanted(*JOBS, "mail"), now=NINE, limit=3)
         ids = [attempt.run.schedule_id for attempt in opened]
         assert ids == ["first-2", "other-0", "other-1"]
-        rest = store.commit_claims("worker-1", [*JOBS, "mail"], now=NINE, limit=3)
+        rest = store.commit_claims("worker-1", wanted(*JOBS, "mail"), now=NINE, limit=3)
         assert [attempt.run.schedule_id for attempt in rest] == ["other-2"]
-    opened = store.commit_claims("worker-1", [*JOBS, "mail"], now=NINE, limit=3)
+    opened = store.commit_claims("worker-1", wanted(*JOBS, "mail"), now=NINE, limit=3)
     assert [attempt.run.schedule_id for attempt in opened] == ["first-0", "first-1"]
 
 
@@ -75,4 +77,4 @@ def test_a_delivery_of_no_run_is_taken_away(store: SqlStore, url: str) -> None:
     with psycopg.connect(url) as other:
         other.execute("DELETE FROM runs WHERE run_id = %s", [run.run_id])
     assert claimed(store) == [good.schedule_id]
-    assert store.read_next_delivery_time(JOBS) is None
+    assert store.read_next_intent_time(JOBS) is None

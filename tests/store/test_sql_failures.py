@@ -52,7 +52,7 @@ def test_what_is_given_up_for_others_is_done_again_and_once(store: SqlStore, cod
     [outcome] = store.commit_admissions(fence, [admission(schedule)], now=NINE)
     assert (outcome, len(raised)) == ("admitted", TRIES_MAX - 1)
     assert len(store.list_runs(RunFilter(), before=None, limit=10)) == 1
-    assert len(store.read_deliveries(["sales_report"], now=NINE, limit=10)) == 1
+    assert len(store.read_intents(["sales_report"], now=NINE, limit=10)) == 1
 
 
 def test_what_is_always_given_up_is_told_of_at_last(store: SqlStore) -> None:
@@ -113,7 +113,7 @@ def test_two_that_wait_for_each_other_both_come_through(url: str) -> None:
         own, other = ("a", "b") if number == 0 else ("b", "a")
 
         def hold_own(connection: Connection, _: object, statement: str, *others: object) -> None:
-            if statement.startswith("UPDATE jobs") and number not in met:
+            if statement.startswith("SELECT jobs.max_running") and number not in met:
                 met.add(number)
                 connection.exec_driver_sql("SELECT 1 FROM jobs WHERE name = %s FOR UPDATE", (own,))
                 both.wait()

@@ -351,7 +351,7 @@ def test_two_settlements_of_one_attempt_write_one_retry(meeting: Meeting) -> Non
         lambda store: store.commit_settlements([success(run.run_id, at=now)]),
     )
     assert outcomes == ([True], [False])
-    assert len(meeting.first.read_deliveries(["sales_report"], now=NINE + DAY, limit=10)) == 1
+    assert len(meeting.first.read_intents(["sales_report"], now=NINE + DAY, limit=10)) == 1
 
 
 def _edit_at_noon(schedule: Schedule) -> ScheduleChange:

@@ -8,10 +8,20 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import insert, update
 
+from rota.domain.delivery import DeliveryState
 from rota.domain.identity import run_id_of
 from rota.domain.key_uses import KeyProbe
 from rota.domain.schedule import Schedule
-from rota.store.port import AdmissionOutcome, Fence, LedgerKey, RunFilter, ScheduleFilter, ZoneRules
+from rota.store.port import (
+    AdmissionOutcome,
+    AttemptKey,
+    DeliveryFilter,
+    Fence,
+    LedgerKey,
+    RunFilter,
+    ScheduleFilter,
+    ZoneRules,
+)
 from rota.store.sql import SqlStore, planned, rows
 from rota.store.sql.schema import metadata, runs, schedules, skips
 from tests.contract.builders import (
@@ -42,6 +52,7 @@ PROBE = KeyProbe(
     named_until=(NINE + DAY).replace(tzinfo=None),
     second_pass=False,
 )
+DEAD = DeliveryFilter(state=DeliveryState.DEAD)
 LOOKS_AT_ALL_ZONE_RULES = {"list_zone_rules"}
 SORTS_FEW = {
     "read_lost": "the few rows of several partitions",
@@ -57,8 +68,14 @@ HOT_READS: dict[str, Ask] = {
     "read_due": lambda store: store.read_due(0, now=NINE, limit=3),
     "read_due but some": lambda store: store.read_due(0, now=NINE, limit=3, excluding=[OTHER_RULES]),
     "read_planned": lambda store: store.read_planned(1, now=NINE, limit=3),
-    "read_deliveries": lambda store: store.read_deliveries(JOBS, now=NINE, limit=3),
+    "read_intents": lambda store: store.read_intents(JOBS, now=NINE, limit=3),
+    "read_next_intent_time": lambda store: store.read_next_intent_time(JOBS),
     "read_next_delivery_time": lambda store: store.read_next_delivery_time(JOBS),
+    "list_deliveries": lambda store: store.list_deliveries(DEAD, after=None, limit=3),
+    "read_places": lambda store: store.read_places(ONE),
+    "read_open_attempts": lambda store: store.read_open_attempts(
+        [AttemptKey(run_id=PROBE.run_id, attempt=1)]
+    ),
     "read_lost": lambda store: store.read_lost([0, 1], now=NINE, limit=3),
     "read_key_uses": lambda store: store.read_key_uses(ONE, [PROBE, replace(PROBE, second_pass=None)]),
     "get_last_run_time": lambda store: store.get_last_run_time(ONE),

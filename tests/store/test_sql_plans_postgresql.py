@@ -13,12 +13,12 @@ from sqlalchemy import Table, func, insert, literal, select
 from rota.domain.identity import RunId
 from rota.domain.run import Attempt, Progress, RunState
 from rota.domain.settlement import Settlement
-from rota.store.port import Delivery, Heartbeat
+from rota.store.port import Heartbeat, Intent
 from rota.store.sql import SqlStore, cells, rows
 from rota.store.sql.rows import Values
 from rota.store.sql.schema import attempts, outbox, runs, versions
 from tests.contract.builders import HOUR, NINE, failure, loss, new_schedule, run_at, success
-from tests.contract.steps import fence_of
+from tests.contract.steps import fence_of, wanted
 from tests.postgresql import Databases
 from tests.store.postgresql_plans import (
     FOUND_BY_INDEX,
@@ -45,7 +45,13 @@ ATTEMPT = Attempt(
     lease_expires_at=NINE - HOUR / 2,
 )
 
-INTENT: Values = {"job": RUN.job, "available_at": cells.millis(NINE), "run_id": RUN.run_id, "attempt": 1}
+INTENT: Values = {
+    "job": RUN.job,
+    "turn": 0,
+    "available_at": cells.millis(NINE),
+    "run_id": RUN.run_id,
+    "attempt": 1,
+}
 
 
 @pytest.fixture(scope="module", params=["never analysed", "analysed"])
@@ -90,13 +96,13 @@ def ids(kind: str, batch: int) -> list[RunId]:
 
 def open_copies(store: SqlStore) -> None:
     copies = [
-        Delivery(run_id=run_id, attempt=1, job=RUN.job, available_at=NINE) for run_id in ids("queued", 40)
+        Intent(run_id=run_id, attempt=1, job=RUN.job, available_at=NINE) for run_id in ids("queued", 40)
     ]
     assert all(store.commit_openings("worker-1", copies, now=NINE))
 
 
 def claim(store: SqlStore) -> None:
-    assert len(store.commit_claims("worker-1", JOBS, now=NINE, limit=BATCH)) == BATCH
+    assert len(store.commit_claims("worker-1", wanted(*JOBS), now=NINE, limit=BATCH)) == BATCH
 
 
 def beat(store: SqlStore) -> None:
@@ -127,8 +133,8 @@ ASKS: Mapping[str, Ask] = {
     "commit_heartbeats": beat,
     "commit_settlements": settle,
     "recovery": recover,
-    "read_deliveries": lambda store: store.read_deliveries(JOBS, now=NINE, limit=BATCH),
-    "read_next_delivery_time": lambda store: store.read_next_delivery_time(JOBS),
+    "read_intents": lambda store: store.read_intents(JOBS, now=NINE, limit=BATCH),
+    "read_next_intent_time": lambda store: store.read_next_intent_time(JOBS),
 }
 
 

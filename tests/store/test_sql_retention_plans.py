@@ -54,8 +54,8 @@ FILL = (
     SELECT schedule_id, 'schedule.pause', scheduled_at, '{}' FROM runs WHERE {few}
     """,
     """
-    INSERT INTO outbox (job, available_at, run_id, attempt)
-    SELECT 'sales_report', {end} + n, 'x' || n, 1 FROM generate_series(1, 20000) AS n
+    INSERT INTO outbox (job, turn, available_at, run_id, attempt)
+    SELECT 'sales_report', 0, {end} + n, 'x' || n, 1 FROM generate_series(1, 20000) AS n
     """,
 )
 
@@ -97,7 +97,7 @@ def test_old_history_is_found_by_index_ranges(large: SqlStore) -> None:
         assert outcome.runs == LIMIT
         assert min(outcome.skips, outcome.suspensions, outcome.events) >= LIMIT // 5
         plans = [plan_of(large, entry) for entry in asked]
-        assert len(plans) == 15
+        assert len(plans) == 16
         for plan in plans:
             assert "Seq Scan" not in plan, plan
         assert re.search(r"Index (Only )?Scan using ix_runs_scheduled_at_run_id on runs", plans[0]), plans[0]

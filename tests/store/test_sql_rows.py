@@ -14,6 +14,7 @@ from rota.domain.json_text import encode_json
 from rota.domain.overdue import CatchUpAll, Expire, LatestOnly, OverduePolicy
 from rota.domain.recurrence import At, Cron, Every, Recurrence, RRule
 from rota.domain.run import Progress, Run, RunState
+from rota.domain.sink import CelerySink, DeliveryPolicy, SqsSink, WebhookSink
 from rota.store.port import ChangeOutcome
 from rota.store.sql import SqlStore, rows
 from rota.store.sql.schema import runs
@@ -56,6 +57,8 @@ def test_a_definition_comes_back_as_it_was(
         params=encode_json({"ä": [1, 2.5, None, True], "b": {"c": "\u2028"}}),
         starts_at=NINE,
         ends_at=NINE + DAY,
+        overlap="queue",
+        spread=10 * MINUTE,
         max_occurrences=3,
     )
     new = new_schedule(of=asked)
@@ -135,8 +138,17 @@ def test_a_run_comes_back_as_it_was(store: SqlStore) -> None:
             timeout=MINUTE,
             lease=timedelta(milliseconds=250),
             params_bytes_max=10,
+            sink=WebhookSink(
+                url="https://shop.example/hooks", secrets_from=("OLD", "NEW"), timeout=timedelta(seconds=0.2)
+            ),
+            delivery=DeliveryPolicy(redeliver_after=timedelta(seconds=0.5), concurrency=100_000, jitter=0.0),
+            priority=0,
+            max_running=7,
             description="Sends a letter\nand waits.",
         ),
+        Job(name="mail", sink=CelerySink(task="tasks.mail", queue="letters"), priority=9),
+        Job(name="mail", sink=CelerySink(task="tasks.mail")),
+        Job(name="mail", sink=SqsSink(queue_url="https://sqs.example/1/mail.fifo"), max_running=1),
     ],
 )
 def test_a_job_comes_back_as_it_was_even_beyond_the_limits_of_today(store: SqlStore, job: Job) -> None:

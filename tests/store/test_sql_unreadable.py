@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import insert
 from sqlalchemy.exc import IntegrityError
 
-from rota.domain.admission import DueSchedule
+from rota.domain.due import DueSchedule
 from rota.domain.errors import UnreadableRow
 from rota.domain.identity import ScheduleId
 from rota.domain.job import Job, RetryPolicy
@@ -15,9 +15,9 @@ from rota.domain.recurrence import Cron
 from rota.domain.run import Run, RunState
 from rota.store.port import (
     AdmissionOutcome,
-    Delivery,
     Heartbeat,
     HeartbeatOutcome,
+    Intent,
     LedgerKey,
     RunFilter,
     ScheduleFilter,
@@ -145,7 +145,7 @@ def test_a_job_that_makes_no_sense_stops_only_its_schedules(store: SqlStore, pat
         create(store, new)
     execute(path, "UPDATE jobs SET spec = '{}' WHERE name = 'report'")
     assert [type(entry) for entry in store.read_due(0, now=NINE, limit=10)] == [DueSchedule, Unreadable]
-    deliveries = store.read_deliveries(["mail", "report"], now=NINE, limit=10)
+    deliveries = store.read_intents(["mail", "report"], now=NINE, limit=10)
     opened = store.commit_openings("worker-1", deliveries, now=NINE)
     assert [attempt.run.run_id for attempt in opened if attempt] == [good.run_id]
     assert_failed(store, bad, problem="job report cannot be read")
@@ -160,7 +160,7 @@ def test_a_job_that_makes_no_sense_stops_only_its_schedules(store: SqlStore, pat
         ("UPDATE versions SET params = 'x' WHERE schedule_id = 'bad'", "Expecting"),
         ("DELETE FROM versions WHERE schedule_id = 'bad'", "version 1 does not exist"),
         (
-            "INSERT INTO jobs SELECT 'bad', replace(spec, 'PT30S', 'P2500000D'), 0, 0, lateness_max FROM jobs",
+            "INSERT INTO jobs SELECT 'bad', replace(spec, 'PT30S', 'P2500000D'), 0, 0, 0, 5, NULL, 1 FROM jobs",
             "longer than ten years",
         ),
         (
@@ -175,7 +175,7 @@ def test_a_run_that_makes_no_sense_fails_instead_of_being_delivered_for_ever(
     bad, good = queue_run(store, BAD, job="bad"), queue_run(store, GOOD)
     store.commit_job(Job(name="good"), now=NINE)
     execute(path, change)
-    deliveries = store.read_deliveries(["bad", "sales_report"], now=NINE, limit=10)
+    deliveries = store.read_intents(["bad", "sales_report"], now=NINE, limit=10)
     opened = store.commit_openings("worker-1", deliveries, now=NINE)
     assert [attempt and attempt.run.run_id for attempt in opened] == [None, good.run_id]
     execute(path, "UPDATE runs SET available_at = due_at, offset_seconds = 0")
@@ -188,10 +188,10 @@ def test_a_run_that_says_another_delivery_than_its_own_stops_no_other(
 ) -> None:
     bad, good = queue_run(store, BAD), queue_run(store, GOOD)
     execute(path, f"UPDATE runs SET {change} WHERE schedule_id = 'bad'")
-    deliveries = store.read_deliveries(["sales_report"], now=NINE, limit=10)
+    deliveries = store.read_intents(["sales_report"], now=NINE, limit=10)
     opened = store.commit_openings("worker-1", deliveries, now=NINE)
     assert [attempt and attempt.run.run_id for attempt in opened] == [bad.run_id, good.run_id]
-    assert store.read_next_delivery_time(["sales_report"]) is None
+    assert store.read_next_intent_time(["sales_report"]) is None
 
 
 def assert_failed(store: SqlStore, run: Run, *, problem: str) -> None:
@@ -200,7 +200,7 @@ def assert_failed(store: SqlStore, run: Run, *, problem: str) -> None:
     assert (detail.run.state, detail.run.finished_at, detail.run.attempt) == (RunState.FAILED, NINE, 0)
     assert problem in str(detail.run.error)
     assert detail.attempts == ()
-    assert store.read_next_delivery_time([run.job]) is None
+    assert store.read_next_intent_time([run.job]) is None
 
 
 @pytest.mark.parametrize("state", ["failed", "cancelled", "succeeded"])
@@ -210,27 +210,27 @@ def test_a_delivery_that_nobody_can_open_is_taken_away_and_keeps_nobodys_place(
     queue_run(store, BAD)
     queue_run(store, GOOD)
     execute(path, "UPDATE runs SET state = ? WHERE schedule_id = 'bad'", [state])
-    [dead] = store.read_deliveries(["sales_report"], now=NINE, limit=1)
+    [dead] = store.read_intents(["sales_report"], now=NINE, limit=1)
     assert store.commit_openings("w", [dead], now=NINE) == [None]
-    [waiting] = store.read_deliveries(["sales_report"], now=NINE, limit=1)
+    [waiting] = store.read_intents(["sales_report"], now=NINE, limit=1)
     assert waiting.run_id.startswith(GOOD)
 
 
 def test_a_copy_of_an_older_delivery_takes_nothing_away(store: SqlStore) -> None:
     run = queue_run(store, GOOD)
-    [first] = store.read_deliveries(["sales_report"], now=NINE, limit=1)
+    [first] = store.read_intents(["sales_report"], now=NINE, limit=1)
     assert store.commit_openings("w", [first], now=NINE) != [None]
     assert store.commit_settlements([failure(run.run_id, at=NINE, retry_at=NINE)]) == [True]
-    [second] = store.read_deliveries(["sales_report"], now=NINE, limit=1)
+    [second] = store.read_intents(["sales_report"], now=NINE, limit=1)
     assert (second.attempt, second.available_at) == (2, first.available_at)
     assert store.commit_openings("w", [first], now=NINE) == [None]
-    assert store.read_deliveries(["sales_report"], now=NINE, limit=1) == [second]
+    assert store.read_intents(["sales_report"], now=NINE, limit=1) == [second]
 
 
 def test_a_lost_attempt_whose_job_makes_no_sense_is_lost_by_the_defaults(store: SqlStore, path: Path) -> None:
     queued = [queue_run(store, BAD, job="report"), queue_run(store, GOOD, job="mail")]
     store.commit_job(Job(name="report", retry=RetryPolicy(max_attempts=1)), now=NINE)
-    deliveries = [Delivery(run_id=run.run_id, attempt=1, job=run.job, available_at=NINE) for run in queued]
+    deliveries = [Intent(run_id=run.run_id, attempt=1, job=run.job, available_at=NINE) for run in queued]
     assert all(store.commit_openings("worker-1", deliveries, now=NINE))
     execute(path, "UPDATE jobs SET spec = 'null' WHERE name = 'report'")
     lost = store.read_lost([0], now=NINE + DAY, limit=10)
@@ -242,7 +242,7 @@ def test_a_lost_attempt_whose_job_makes_no_sense_is_lost_by_the_defaults(store: 
 
 def test_a_running_run_that_makes_no_sense_stops_no_other(store: SqlStore, path: Path) -> None:
     queued = [queue_run(store, id_) for id_ in (BAD, "gone", GOOD)]
-    deliveries = [Delivery(run_id=run.run_id, attempt=1, job=run.job, available_at=NINE) for run in queued]
+    deliveries = [Intent(run_id=run.run_id, attempt=1, job=run.job, available_at=NINE) for run in queued]
     assert all(store.commit_openings("worker-1", deliveries, now=NINE))
     execute(path, "UPDATE runs SET offset_seconds = 90000 WHERE schedule_id = 'bad'")
     execute(path, "DELETE FROM attempts WHERE run_id LIKE 'gone.%'")
@@ -338,7 +338,7 @@ def test_what_all_of_a_kind_are_ordered_by_cannot_lie_beyond_all_dates(
     store: SqlStore, path: Path, table: str, column: str
 ) -> None:
     for run in (queue_run(store, "waits"), queue_run(store, "runs")):
-        delivery = Delivery(run_id=run.run_id, attempt=1, job=run.job, available_at=NINE)
+        delivery = Intent(run_id=run.run_id, attempt=1, job=run.job, available_at=NINE)
     store.commit_openings("worker-1", [delivery], now=NINE)
     with pytest.raises(Exception, match=f"ck_{table}_{column}"):
         execute(path, f"UPDATE {table} SET {column} = 253402300800000")
@@ -359,6 +359,6 @@ def test_no_column_takes_another_type_than_its_own(store: SqlStore, path: Path, 
 
 
 def test_a_state_that_does_not_exist_cannot_be_stored(store: SqlStore) -> None:
-    values = {**rows.run_values(run_at(new_schedule().schedule, NINE)), "state": "waiting"}
+    values = {**rows.run_values(run_at(new_schedule().schedule, NINE)), "state": "sleeping"}
     with pytest.raises(IntegrityError, match="ck_runs_state"), store._database.writing() as connection:
         connection.execute(insert(runs), [values])

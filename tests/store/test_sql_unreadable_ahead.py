@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from rota.domain.admission import DueSchedule
+from rota.domain.due import DueSchedule
 from rota.domain.identity import RunId, ScheduleId
 from rota.domain.planned import PARKED_PER_ADMISSION_MAX
 from rota.domain.run import Run, RunState
@@ -77,7 +77,7 @@ def test_a_run_that_makes_no_sense_is_queued_in_time_with_the_others(store: SqlS
     made = plan_both(store)
     execute(path, "UPDATE runs SET named_local = 1e18 WHERE schedule_id = 'bad'")
     assert fall_due(store, fence_of(store, 0)) == PlannedOutcome(queued=2)
-    deliveries = store.read_deliveries(["sales_report"], now=NINE, limit=10)
+    deliveries = store.read_intents(["sales_report"], now=NINE, limit=10)
     opened = store.commit_openings("worker-1", deliveries, now=NINE)
     assert [attempt and attempt.run.run_id for attempt in opened] == [None, made[1].run_id]
 
@@ -86,11 +86,11 @@ def test_an_intent_that_belongs_to_nothing_gives_way_to_that_of_a_run_that_falls
     store: SqlStore, path: Path
 ) -> None:
     made = plan_both(store)
-    leftover = "INSERT INTO outbox SELECT job, due_at, run_id, 7 FROM runs WHERE schedule_id = 'bad'"
+    leftover = "INSERT INTO outbox SELECT job, turn, due_at, run_id, 7 FROM runs WHERE schedule_id = 'bad'"
     execute(path, leftover)
     assert fall_due(store, fence_of(store, 0)) == PlannedOutcome(queued=2)
     expected = [replace(run, state=RunState.QUEUED, available_at=run.due_at) for run in made]
-    waiting = store.read_deliveries(["sales_report"], now=NINE, limit=10)
+    waiting = store.read_intents(["sales_report"], now=NINE, limit=10)
     assert waiting == [delivery_of(run) for run in expected]
 
 

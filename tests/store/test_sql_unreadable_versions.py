@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rota.domain.admission import DueSchedule
+from rota.domain.due import DueSchedule
 from rota.domain.errors import UnreadableRow
 from rota.domain.identity import ScheduleId
 from rota.domain.recurrence import Cron

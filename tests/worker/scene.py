@@ -9,7 +9,11 @@ from rota.domain.run import Run, RunDetail
 from rota.store.memory import MemoryStore
 from rota.store.port import Store
 from rota.testing import World
+from rota.worker.gateway import Gateway
+from rota.worker.http_gateway import HttpGateway
+from rota.worker.store_gateway import StoreGateway
 from rota.worker.worker import Worker
+from tests.worker.served import Served
 
 START = datetime(2026, 1, 10, 9, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -20,11 +24,16 @@ DEADLINE_SECONDS = 10.0
 class Scene:
     """An application with a store and a clock that stands still; its dispatcher steps only where a test says so."""
 
-    def __init__(self, store: Store | None = None) -> None:
+    def __init__(self, store: Store | None = None, *, server: Served | None = None) -> None:
+        """With a `server`, its workers reach the store over HTTP."""
         self.world = World(now=START, store=store or MemoryStore())
         self.app = self.world.app
         self.store = self.world.store
         self.clock = self.world.clock
+        self.gateway: Gateway = StoreGateway(self.store)
+        if server is not None:
+            server.serve(self.app.context)
+            self.gateway = HttpGateway(server.url)
         self._queued = 0
         self._workers: list[Worker] = []
 
@@ -54,7 +63,7 @@ class Scene:
         inline: bool = False,
     ) -> Worker:
         worker = Worker(
-            self.store,
+            self.gateway,
             self.app.registry,
             clock=self.clock,
             name=name,
@@ -70,6 +79,7 @@ class Scene:
         """Ends the workers' threads; the store is its opener's to close."""
         for worker in self._workers:
             worker.close()
+        self.gateway.close()
 
     def detail(self, run_id: RunId) -> RunDetail:
         detail = self.store.get_run(run_id)

@@ -8,8 +8,12 @@ import pytest
 from rota.domain.job import RetryPolicy
 from rota.domain.run import Progress
 from rota.testing import World
-from rota.worker.context import PROGRESS_MESSAGE_CHARACTERS_MAX, RunContext, Signals
+from rota.wire.assignment import assignment_of
+from rota.wire.reports import PROGRESS_MESSAGE_CHARACTERS_MAX
+from rota.worker.context import RunContext
+from rota.worker.effects import Effects
 from rota.worker.outcome import CancelledRun
+from rota.worker.signals import Signals
 from tests.worker.scene import Scene
 
 
@@ -37,11 +41,13 @@ def signals(notified: Notified) -> Signals:
 def context(scene: Scene, signals: Signals) -> RunContext:
     """Of an attempt that no worker looks after."""
     run_id = scene.queue("echo")
-    deliveries = scene.store.read_deliveries(["echo"], now=scene.now, limit=1)
+    deliveries = scene.store.read_intents(["echo"], now=scene.now, limit=1)
     [opened] = scene.store.commit_openings("worker-1", deliveries, now=scene.now)
     assert opened is not None
     assert opened.run.run_id == run_id
-    return RunContext(opened, signals)
+    assignment = assignment_of(opened.run, opened.version, opened.job)
+    effects = Effects(scene.gateway, assignment, signals, now=scene.clock.now)
+    return RunContext(assignment, signals, effects)
 
 
 def told_to_a_handler(cron: str, *, timezone: str, now: datetime, gap: str = "skip") -> RunContext:

@@ -54,7 +54,7 @@ class Loop:
         self._file = folder / "clock"
         self.move_clock(scene.now)
         self.worker = Worker(
-            scene.store,
+            scene.gateway,
             scene.app.registry,
             clock=FileClock(self._file),
             name="worker-1",

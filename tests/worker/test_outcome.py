@@ -9,6 +9,7 @@ from rota.domain.job import RESULT_BYTES_MAX
 from rota.domain.json_text import encode_json
 from rota.domain.run import AttemptOutcome
 from rota.domain.settlement import ERROR_CHARACTERS_MAX, AttemptEnd
+from rota.wire.reports import storable
 from rota.worker.outcome import (
     CancelledRun,
     Moot,
@@ -16,7 +17,6 @@ from rota.worker.outcome import (
     end_of_error,
     end_of_result,
     message_of,
-    storable,
 )
 
 

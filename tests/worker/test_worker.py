@@ -11,8 +11,15 @@ from rota.domain.json_text import load_json
 from rota.domain.run import AttemptOutcome, Progress, RunState
 from rota.domain.settlement import AttemptEnd, Settlement, settle_attempt
 from rota.store.memory import MemoryStore
-from rota.store.port import Fence, Heartbeat, HeartbeatOutcome, OpenedAttempt, StoreUnavailable
-from rota.worker.claiming import HELD_FOR
+from rota.store.port import (
+    HELD_FOR,
+    Fence,
+    Heartbeat,
+    HeartbeatOutcome,
+    OpenedAttempt,
+    StoreUnavailable,
+    Wanted,
+)
 from rota.worker.context import RunContext
 from rota.worker.outcome import CancelledRun, Moot, PermanentFailure
 from rota.worker.registry import Handler
@@ -215,7 +222,7 @@ def test_a_delivery_that_was_opened_already_opens_nothing(any_scene: Scene) -> N
     calls: list[str] = []
     any_scene.app.job("sales")(lambda context: calls.append(context.run_id))
     run_id = any_scene.queue("sales")
-    deliveries = any_scene.store.read_deliveries(["sales"], now=any_scene.now, limit=10)
+    deliveries = any_scene.store.read_intents(["sales"], now=any_scene.now, limit=10)
     any_scene.worker(inline=True).step(any_scene.now)
     assert any_scene.store.commit_openings("worker-2", deliveries, now=any_scene.now) == [None]
     any_scene.worker("worker-2", inline=True).step(any_scene.now)
@@ -249,9 +256,17 @@ class ContendedStore(MemoryStore):
     is_contended = True
 
     def commit_claims(
-        self, worker: str, jobs: Sequence[str], *, now: datetime, limit: int
+        self,
+        worker: str,
+        wanted: Sequence[Wanted],
+        *,
+        now: datetime,
+        limit: int,
+        backlog_first: bool = False,
     ) -> list[OpenedAttempt]:
-        return [] if self.is_contended else super().commit_claims(worker, jobs, now=now, limit=limit)
+        if self.is_contended:
+            return []
+        return super().commit_claims(worker, wanted, now=now, limit=limit, backlog_first=backlog_first)
 
 
 def test_a_worker_looks_soon_again_for_what_another_one_holds_but_does_not_spin() -> None:
@@ -271,7 +286,7 @@ def test_a_run_that_was_asked_to_stop_before_its_retry_is_not_started_again(any_
     any_scene.app.job("sales")(lambda context: calls.append(context.attempt))
     run_id = any_scene.queue("sales")
     store, now = any_scene.store, any_scene.now
-    [opened] = store.commit_openings("worker-0", store.read_deliveries(["sales"], now=now, limit=1), now=now)
+    [opened] = store.commit_openings("worker-0", store.read_intents(["sales"], now=now, limit=1), now=now)
     assert opened is not None
     any_scene.app.cancel_run(run_id)
     # The request came when the worker had asked for the last time, and was about to settle.

@@ -1,6 +1,7 @@
 """The HTTP API as an ASGI application."""
 
-from collections.abc import Collection
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
 
 from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute
@@ -12,6 +13,7 @@ from starlette.routing import Match
 
 from rota.api import (
     answer_shapes,
+    deliveries,
     editing,
     health,
     history,
@@ -23,11 +25,13 @@ from rota.api import (
     request_shapes,
     runs,
     schedules,
+    work,
     zones,
 )
 from rota.api.operations import REF_TEMPLATE
 from rota.api.origins import OwnHostOnly, OwnOriginOnly
 from rota.api.problems import answer_http_error, answer_rota_error, answer_unexpected
+from rota.api.waiting import WaitingRoom
 from rota.domain.errors import RotaError
 from rota.service.context import Context
 
@@ -39,6 +43,8 @@ ROUTERS: tuple[APIRouter, ...] = (
     history.router,
     preview.router,
     runs.router,
+    deliveries.router,
+    work.router,
     jobs.router,
     zones.router,
     partitions.router,
@@ -59,7 +65,7 @@ class HttpApi(FastAPI):
 
 
 def create_api(context: Context, *, hosts: Collection[str] | None = None) -> FastAPI:
-    """The application that answers from `context`. It starts nothing and closes nothing.
+    """The application that answers from `context`, which it does not close.
 
     `hosts` are the names and addresses, in lower case, that it answers to whatever the port; None: to any.
     """
@@ -68,6 +74,7 @@ def create_api(context: Context, *, hosts: Collection[str] | None = None) -> Fas
         version=API_VERSION,
         description="Schedules that know their time zone: one run record for each due occurrence.",
         redirect_slashes=False,
+        lifespan=_ending_waits,
         docs_url=None,  # these pages load their scripts from elsewhere
         redoc_url=None,
         exception_handlers={
@@ -79,9 +86,16 @@ def create_api(context: Context, *, hosts: Collection[str] | None = None) -> Fas
     api.add_middleware(OwnOriginOnly)
     api.add_middleware(OwnHostOnly, hosts=hosts)
     api.state.context = context
+    api.state.waiting_room = WaitingRoom()
     for router in ROUTERS:
         api.include_router(router)
     return api
+
+
+@asynccontextmanager
+async def _ending_waits(api: FastAPI) -> AsyncIterator[None]:
+    yield
+    await api.state.waiting_room.close()
 
 
 async def _answer_http_error(request: Request, error: Exception) -> Response:

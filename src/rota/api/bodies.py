@@ -14,9 +14,11 @@ from rota.domain.definition import FieldErrors
 from rota.domain.errors import MalformedBody, TooLarge
 from rota.domain.json_text import decode_json
 from rota.service.context import REASON_CHARACTERS_MAX
+from rota.wire.reports import LEVELS_AROUND_RESULT
 
 REASON_FIELDS = frozenset({"reason"})
 BODY_BYTES_MAX = 256 * 1024
+REPORTS_BYTES_MAX = 1024 * 1024
 MERGE_PATCH_MEDIA_TYPE = "application/merge-patch+json"
 DISCARDED_BYTES_MAX = 16 * 1024 * 1024
 """So much of a body over the limit is read and thrown away: a client that sends before it reads gets to the answer."""
@@ -24,12 +26,22 @@ DISCARDED_BYTES_MAX = 16 * 1024 * 1024
 
 async def read_body(request: Request) -> bytes:
     """The body, however it is framed. Raises `UnsupportedMediaType`, `TooLarge`, `MalformedBody` if cut off."""
+    return await _read_within(request, BODY_BYTES_MAX)
+
+
+async def read_reports(request: Request) -> dict[str, object]:
+    """The members of a worker's report, which may hold many results. Raises what `read_body` and `read_object` do."""
+    data = await _read_within(request, REPORTS_BYTES_MAX)
+    return _object_in(data, bytes_max=REPORTS_BYTES_MAX, levels_around=LEVELS_AROUND_RESULT)
+
+
+async def _read_within(request: Request, bytes_max: int) -> bytes:
     body = bytearray()
     received = 0
     try:
         async for chunk in request.stream():
             received += len(chunk)
-            if received <= BODY_BYTES_MAX:
+            if received <= bytes_max:
                 body += chunk
             elif received > DISCARDED_BYTES_MAX:
                 request.scope[UNREAD_BODY] = True
@@ -38,9 +50,9 @@ async def read_body(request: Request) -> bytes:
         raise MalformedBody("The connection closed before the body ended.") from None
     if received:
         _check_is_json(request)
-    if received > BODY_BYTES_MAX:
+    if received > bytes_max:
         raise TooLarge(
-            f"The body is too long; at most {BODY_BYTES_MAX} bytes are accepted. "
+            f"The body is too long; at most {bytes_max} bytes are accepted. "
             "Keep large data elsewhere and send its address."
         )
     return bytes(body)
@@ -48,9 +60,13 @@ async def read_body(request: Request) -> bytes:
 
 def read_object(data: Annotated[bytes, Depends(read_body)]) -> dict[str, object]:
     """The members of a body that has to be there. Raises `MalformedBody`."""
+    return _object_in(data, bytes_max=BODY_BYTES_MAX)
+
+
+def _object_in(data: bytes, *, bytes_max: int, levels_around: int = 0) -> dict[str, object]:
     if not data:
         raise MalformedBody("The body is empty; send a JSON object.")
-    value = decode_json(data, bytes_max=BODY_BYTES_MAX)
+    value = decode_json(data, bytes_max=bytes_max, levels_around=levels_around)
     if not isinstance(value, dict):
         raise MalformedBody("The body is not a JSON object; send its members in braces.")
     return value
@@ -62,6 +78,7 @@ def read_optional_object(data: Annotated[bytes, Depends(read_body)]) -> dict[str
 
 
 ObjectBody = Annotated[dict[str, object], Depends(read_object)]
+ReportsBody = Annotated[dict[str, object], Depends(read_reports)]
 OptionalBody = Annotated[dict[str, object], Depends(read_optional_object)]
 
 

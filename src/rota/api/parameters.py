@@ -14,7 +14,9 @@ from fastapi import Depends
 from fastapi.routing import APIRoute
 from starlette.requests import Request
 
+from rota.api.request_shapes.definitions import INSTANT_PATTERN
 from rota.domain.definition import FieldErrors
+from rota.domain.delivery import DeliveryState
 from rota.domain.errors import FieldError, InvalidRequest
 from rota.domain.run import Origin, RunState
 from rota.domain.schedule import ScheduleStatus
@@ -62,13 +64,26 @@ STATUS = Parameter(
     name="status", description="Only schedules of this status.", schema=_choice(*ScheduleStatus)
 )
 STATE = Parameter(name="state", description="Only runs in this state.", schema=_choice(*RunState))
+DELIVERY_STATE = Parameter(
+    name="state", description="Only deliveries in this state.", schema=_choice(*DeliveryState)
+)
 JOB = Parameter(name="job", description="Only those of this job.", schema=_text(maxLength=400))
 ORIGIN = Parameter(name="origin", description="Only runs of this origin.", schema=_choice(*get_args(Origin)))
-SCHEDULE = Parameter(name="schedule", description="Only runs of this schedule.", schema=_text(maxLength=400))
+SCHEDULE = Parameter(name="schedule", description="Only those of this schedule.", schema=_text(maxLength=400))
 LABEL = Parameter(
     name="label",
     description="Only those whose schedule has this label: its name and value, such as `customer=acme`.",
     schema=_text(maxLength=400, pattern="^[^=]+=[\\s\\S]+$", examples=["customer=acme"]),
+)
+FROM = Parameter(
+    name="from",
+    description="Only runs scheduled at this instant or later.",
+    schema=_text(pattern=INSTANT_PATTERN, examples=["2026-01-10T00:00:00Z"]),
+)
+UNTIL = Parameter(
+    name="until",
+    description="Only runs scheduled before this instant.",
+    schema=_text(pattern=INSTANT_PATTERN, examples=["2026-01-11T00:00:00Z"]),
 )
 CURSOR = Parameter(
     name="cursor",

@@ -1,4 +1,4 @@
-"""Routes of runs: list, show, cancel, ask for one, replay one."""
+"""Routes of runs: list, show, ask for one; cancel and replay one, or many by a filter."""
 
 from fastapi import APIRouter, Depends
 from starlette.requests import Request
@@ -7,17 +7,27 @@ from starlette.responses import Response
 from rota.api import answer_shapes, request_shapes
 from rota.api import parameters as parameter
 from rota.api.answers import GivenContext, answer, path_of
-from rota.api.bodies import OptionalBody, reason_alone
+from rota.api.bodies import REASON_FIELDS, ObjectBody, OptionalBody, parse_reason, reason_alone
 from rota.api.operations import Answer, operation
 from rota.api.paging import asked_page, page_of
-from rota.api.parameters import ActorName, Query, read_query
-from rota.service import requested, runs
+from rota.api.parameters import ActorName, DryRun, Query, read_query
+from rota.domain.definition import FieldErrors
+from rota.service import bulk, requested, runs
 from rota.service.context import Actor
-from rota.service.queries import ledger_place_to_wire, parse_ledger_place, parse_run_filter
+from rota.service.paging import decode_cursor
+from rota.service.queries import (
+    RUN_FILTERS,
+    ledger_place_to_wire,
+    parse_ledger_place,
+    parse_run_filter,
+    texts_of,
+)
 from rota.service.representation import Wire
 
 router = APIRouter(dependencies=[Depends(read_query)])
 
+CANCEL_FIELDS = REASON_FIELDS | set(RUN_FILTERS)
+REPLAY_FIELDS = CANCEL_FIELDS | {"cursor"}
 SHOWN = Answer(shape=answer_shapes.RunDetail, description="The run with its attempts and its result.")
 CREATED = {
     201: Answer(shape=answer_shapes.RunDetail, description="It was created.", headers=("Location",)),
@@ -41,6 +51,8 @@ CREATED = {
             parameter.JOB,
             parameter.ORIGIN,
             parameter.LABEL,
+            parameter.FROM,
+            parameter.UNTIL,
             parameter.CURSOR,
             parameter.LIMIT,
         ),
@@ -60,6 +72,72 @@ def list_runs(context: GivenContext, query: Query) -> Response:
 def show_run(context: GivenContext, run_id: str) -> Response:
     """The run with its attempts, its result, and the version that made it."""
     return answer(runs.show_run(context, run_id))
+
+
+@router.post(
+    "/runs/cancel",
+    **operation(
+        "run.cancel_many",
+        summary="Cancel runs by a filter",
+        answers={200: Answer(shape=answer_shapes.Cancellation, description="How many it were, or would be.")},
+        parameters=(parameter.DRY_RUN, parameter.ACTOR),
+        body=request_shapes.CancelRequest,
+    ),
+)
+def cancel_runs(context: GivenContext, dry_run: DryRun, body: ObjectBody, actor: ActorName) -> Response:
+    """Of the runs that match those that wait are cancelled at once, those that run are asked to stop.
+
+    At most 1,000 in one request; where there are more, it says so and may be repeated.
+    """
+    errors = FieldErrors()
+    errors.refuse_unknown(body, CANCEL_FIELDS)
+    texts = texts_of(errors, body, RUN_FILTERS)
+    filter_ = errors.attempt("", lambda: parse_run_filter(texts))
+    reason = parse_reason(errors, body)
+    errors.raise_if_any()
+    assert filter_ is not None  # noqa: S101 - else there was an error
+    who = Actor(name=actor, reason=reason)
+    return answer(bulk.cancel_runs(context, filter_, dry_run=dry_run, actor=who))
+
+
+@router.post(
+    "/runs/replay",
+    **operation(
+        "run.replay_many",
+        summary="Replay runs by a filter",
+        answers={200: Answer(shape=answer_shapes.Replaying, description="How many it were, or would be.")},
+        problems=(409,),
+        parameters=(parameter.DRY_RUN, parameter.ACTOR, parameter.IDEMPOTENCY_KEY),
+        body=request_shapes.ReplayManyRequest,
+    ),
+)
+def replay_runs(
+    context: GivenContext, request: Request, dry_run: DryRun, body: ObjectBody, actor: ActorName
+) -> Response:
+    """New runs of the occurrences whose runs match and have ended, with the version and the params of those.
+
+    At most 1,000 are looked at in one request, the newest first; where there are more, it names the place to go on at.
+    """
+    errors = FieldErrors()
+    errors.refuse_unknown(body, REPLAY_FIELDS)
+    texts = texts_of(errors, body, (*RUN_FILTERS, "cursor"))
+    filter_ = errors.attempt("", lambda: parse_run_filter(texts))
+    cursor = texts.get("cursor")
+    place = errors.attempt(
+        "cursor", lambda: parse_ledger_place(None if cursor is None else decode_cursor(cursor))
+    )
+    reason = parse_reason(errors, body)
+    errors.raise_if_any()
+    assert filter_ is not None  # noqa: S101 - else there was an error
+    told = bulk.replay_runs(
+        context,
+        filter_,
+        after=place,
+        dry_run=dry_run,
+        actor=Actor(name=actor, reason=reason),
+        idempotency_key=request.headers.get(parameter.IDEMPOTENCY_KEY.name),
+    )
+    return answer(told)
 
 
 @router.post(

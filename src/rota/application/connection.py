@@ -2,12 +2,14 @@
 
 import os
 import threading
+from collections.abc import Iterable
 from types import TracebackType
 from typing import Self
 
 from rota.clock import Clock
 from rota.config import Settings
-from rota.domain.errors import Conflict
+from rota.domain.errors import Conflict, WrongSetting
+from rota.domain.job import Job
 from rota.service.context import Context
 from rota.store.port import Store
 from rota.wiring import open_context
@@ -30,18 +32,20 @@ class Connection:
         registry: Registry | None = None,
     ) -> None:
         self._database = None if database is None else os.fspath(database)
-        self._settings = settings
+        self._own_settings = self._settings = settings
         self._store = store
         self._clock = clock
         self._zones = zones
         self._lock = threading.RLock()
         self._context: Context | None = None
         self._registered: set[str] = set()
+        self._declared_in: dict[str, tuple[Job, str]] = {}
         if registry is None:
             registry = Registry()
             add_echo(registry)
         self.registry = registry
         self.job = registry.job
+        self.declare = registry.declare
 
     def __enter__(self) -> Self:
         return self
@@ -60,6 +64,11 @@ class Connection:
             if self._database is None:
                 return self._settings
             return self._settings.model_copy(update={"database_url": self._database})
+
+    def own_settings(self) -> dict[str, object]:
+        """What it was made with, by name; of anything else the environment has its say."""
+        own = {} if self._own_settings is None else self._own_settings.model_dump()
+        return own if self._database is None else own | {"database_url": self._database}
 
     def configure(self, settings: Settings) -> None:
         """Replaces every setting, the database too. Raises `Conflict` where the database is open already."""
@@ -88,10 +97,44 @@ class Connection:
             if context is not None and self._store is None:
                 context.store.close()
 
+    def declare_jobs(self, jobs: Iterable[Job], *, source: str) -> None:
+        """Jobs that `source` declares, such as a file, and not the code of the application. They become known to the
+        database by `register_jobs` and `register_declared_jobs`. Raises `WrongSetting` for one that the code has too.
+        """
+        self._declared_in |= {job.name: (job, source) for job in jobs}
+        self._check_declared()
+
     def register_jobs(self) -> None:
-        """Makes the application's jobs known to the database, as its worker does when it starts."""
-        context = self.context
-        for job in self.registry.jobs():
+        """Makes the application's jobs known to the database, as its worker does when it starts, and those of
+        `declare_jobs`. Raises `WrongSetting` for one that is both.
+        """
+        self._register(self.registry.jobs())
+        self.register_declared_jobs()
+
+    def register_declared_jobs(self) -> None:
+        """The same, of those of `declare_jobs` alone."""
+        self._check_declared()
+        self._register(job for job, _ in self._declared_in.values())
+
+    def _register(self, jobs: Iterable[Job]) -> None:
+        for job in jobs:
             if job.name not in self._registered:
-                context.store.commit_job(job, now=context.clock.now())
+                self.context.store.commit_job(job, now=self.context.clock.now())
                 self._registered.add(job.name)
+
+    def _check_declared(self) -> None:
+        in_code = {job.name for job in self.registry.jobs()}
+        for name, (_, source) in self._declared_in.items():
+            if name in in_code:
+                registered = self.registry.get(name)
+                place = "declare" if registered is None else _place_of(registered.handler)
+                raise WrongSetting(
+                    f"The job {name!r} is declared in {source} ([jobs.{name}]) and in code ({place}); "
+                    "keep one of the two."
+                )
+
+
+def _place_of(handler: object) -> str:
+    """Where a handler is: `orders.jobs:send_report`."""
+    named = handler if hasattr(handler, "__qualname__") else type(handler)
+    return f"{named.__module__}:{named.__qualname__}"

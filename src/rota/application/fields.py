@@ -31,6 +31,7 @@ class ScheduleFields(TypedDict, total=False):
     period: str
     overdue: OverduePolicy | Mapping[str, object] | None
     overlap: str
+    spread: timedelta | str | None
     params: Mapping[str, object]
     labels: Mapping[str, str]
     starts_at: datetime | str | None

@@ -4,27 +4,34 @@ Fields, answers and errors are those of the HTTP API; durations and instants may
 `datetime`. Nothing is opened before the first use, so a module may say `app = Rota("rota.db")` and be imported for its
 jobs alone.
 
-What may be asked is told by noun: `schedules.py`, `occurrences.py`, `runs.py`, `zones.py` and `partitions.py`, all
-upon `connection.py`.
+What may be asked is told by noun: `schedules.py`, `occurrences.py`, `runs.py`, `deliveries.py`, `jobs.py`, `zones.py`
+and `partitions.py`, all upon `connection.py`.
 """
 
 import threading
 from contextlib import nullcontext
 from datetime import timedelta
 
+from rota.application.deliveries import Deliveries
+from rota.application.jobs import Jobs
 from rota.application.loops import run_side_by_side
 from rota.application.occurrences import Occurrences
 from rota.application.partitions import Partitions
 from rota.application.runs import Runs
 from rota.application.schedules import Schedules
 from rota.application.stopping import stopped_by_signals
+from rota.application.work import Work
 from rota.application.zones import ZoneUpdates, report_differing_zones
+from rota.delivery.addresses import Networks
+from rota.delivery.relay import Relay
+from rota.delivery.sinks import SendersByKind, SinkSettings
 from rota.dispatch.dispatcher import Dispatcher
 from rota.ids import new_process_name
+from rota.worker.gateway import LONG_POLL
 from rota.worker.worker import Worker
 
 
-class Rota(Schedules, Occurrences, Runs, ZoneUpdates, Partitions):
+class Rota(Schedules, Occurrences, Runs, Deliveries, Jobs, ZoneUpdates, Partitions, Work):
     """An application: its jobs, and a database with its schedules and runs. Threads may share it.
 
     `settings` are those of the environment where none are given; `database` wins over them. With a `store` of one's
@@ -51,26 +58,53 @@ class Rota(Schedules, Occurrences, Runs, ZoneUpdates, Partitions):
         )
 
     def build_worker(self, *, inline: bool = False) -> Worker:
-        """A worker of this application's jobs; `inline` runs handlers within its steps, for tests."""
-        context, settings = self.context, self.settings
+        """A worker of this application's jobs; `inline` runs handlers within its steps, for tests.
+
+        One that fetches its runs from a server opens no database.
+        """
+        settings = self.settings
+        poll = timedelta(seconds=settings.poll_seconds)
         return Worker(
-            context.store,
+            self.gateway,
             self.registry,
-            clock=context.clock,
+            clock=self._work_clock,
             name=new_process_name("worker"),
             concurrency=settings.concurrency,
+            poll=poll if settings.server_url is None else max(poll, LONG_POLL),
+            drain=timedelta(seconds=settings.drain_seconds),
+            inline=inline,
+        )
+
+    def build_relay(self, *, inline: bool = False) -> Relay:
+        """A relay of this database's jobs that have a sink; `inline` sends within its steps, for tests.
+
+        Raises `WrongSetting` where ROTA_WEBHOOK_NETWORKS makes no sense.
+        """
+        context, settings = self.context, self.settings
+        sinks = SinkSettings(
+            event_source=settings.event_source,
+            networks=Networks(settings.webhook_networks),
+            celery_app=settings.celery_app,
+            celery_broker_url=settings.celery_broker_url,
+        )
+        return Relay(
+            context.store,
+            SendersByKind(sinks, inline=inline),
+            clock=context.clock,
+            name=new_process_name("relay"),
             poll=timedelta(seconds=settings.poll_seconds),
             drain=timedelta(seconds=settings.drain_seconds),
             inline=inline,
         )
 
     def run(self, stop: threading.Event | None = None) -> None:
-        """Dispatches and works until `stop` is set, then drains. Without one, until SIGINT or SIGTERM.
+        """Dispatches, relays and works until `stop` is set, then drains. Without one, until SIGINT or SIGTERM.
 
         `stop` is also set where a loop fails; raises `LoopFailed` then.
         """
         loops = [
             ("dispatcher", self.build_dispatcher().run, threading.Event()),
+            ("relay", self.build_relay().run, threading.Event()),
             ("worker", self.build_worker().run, threading.Event()),
         ]
         stopping = threading.Event() if stop is None else stop

@@ -17,20 +17,26 @@ from cyclopts import (
 )
 from cyclopts.exceptions import RepeatArgumentError
 
+from rota.cli.config_option import NAMED_CONFIG, take_config
 from rota.cli.errors import ExitCode, complain, fail
 from rota.domain.errors import RotaError
 
 COMMANDS = {
-    "up": ("rota.cli.processes:up", "Serve the API, dispatch and work in one process."),
-    "serve": ("rota.cli.processes:serve", "Serve the API; other processes dispatch and work."),
+    "up": ("rota.cli.processes:up", "Serve the API, dispatch, relay and work in one process."),
+    "serve": ("rota.cli.processes:serve", "Serve the API; other processes dispatch, relay and work."),
     "dispatch": (
         "rota.cli.processes:dispatch",
         "Turn due occurrences into runs; several share the partitions.",
     ),
     "work": ("rota.cli.processes:work", "Run the jobs of an application."),
+    "relay": ("rota.cli.relaying:relay", "Send due runs to the sinks of their jobs."),
     "init": ("rota.cli.init:init", "Make the database, and fix its number of partitions."),
     "schedules": ("rota.cli.schedules:schedules", "Create, show, edit, plan, pause and end schedules."),
     "runs": ("rota.cli.runs:runs", "Show, cancel and replay runs."),
+    "deliveries": (
+        "rota.cli.deliveries:deliveries",
+        "Show what is on its way to sinks, and redrive what is dead.",
+    ),
     "apply": ("rota.cli.applying:apply", "Make schedules as a TOML document has them."),
     "jobs": ("rota.cli.jobs:jobs", "Show and declare jobs."),
     "preview": (
@@ -61,7 +67,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # A name that the terminal cannot spell is no reason to end with a traceback.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        result = build_application()(sys.argv[1:] if arguments is None else list(arguments))
+        rest, config = take_config(sys.argv[1:] if arguments is None else arguments)
+        NAMED_CONFIG.set(config)
+        result = build_application()(rest)
         sys.stdout.flush()
     except CycloptsError as error:
         complain(_usage_problem(error))
@@ -85,7 +93,9 @@ def build_application() -> App:
     """The tree of commands."""
     application = App(
         name="rota",
-        help="Timezone-aware schedules, one run record per due occurrence.",
+        help="Timezone-aware schedules, one run record per due occurrence.\n\n"
+        "Every command takes --config PATH, a file of settings and jobs; not given, it is that of ROTA_CONFIG, or "
+        "rota.toml where there is one.",
         help_format="plaintext",
         version=_version,
         result_action="return_value",

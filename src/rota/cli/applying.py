@@ -2,7 +2,6 @@
 
 import re
 import sys
-import tomllib
 from collections import Counter
 from pathlib import Path
 from typing import Annotated
@@ -25,7 +24,8 @@ from rota.cli.options import (
 )
 from rota.cli.output import write_json, write_line
 from rota.cli.times import locals_of
-from rota.cli.wording import InvalidFile, in_commands, in_options
+from rota.cli.wording import InvalidFile, in_commands, in_options, of_file
+from rota.config_file import parse_toml
 from rota.domain.errors import FieldError, InvalidRequest, NotFound
 from rota.service.applying import apply_document
 from rota.service.context import Context
@@ -39,8 +39,6 @@ Document = Annotated[
     str, FROM_FILE, Parameter(help="A TOML file with a table for each schedule; - is standard input.")
 ]
 
-_PLACE = re.compile(r" \(at (line \d+, column \d+|end of document)\)$")
-AT_END = "end of document"
 _JSON_MEMBER = re.compile(r'"(\w+)": (true|false|"[^"]*")')
 
 
@@ -74,7 +72,7 @@ def apply(
 
 
 def _read(file: str, source: str) -> Wire:
-    """Raises `Usage`, with the line where it is no TOML."""
+    """Raises `Usage`, and `InvalidRequest` with the line where it is no TOML."""
     try:
         if file == "-":
             data = sys.stdin.buffer.read(DOCUMENT_BYTES_MAX + 1)
@@ -85,17 +83,8 @@ def _read(file: str, source: str) -> Wire:
         raise Usage(f"{source} cannot be read: {error.strerror}.") from None
     if len(data) > DOCUMENT_BYTES_MAX:
         raise Usage(f"{source} is larger than {DOCUMENT_BYTES_MAX} bytes; apply it in several documents.")
-    try:
-        return tomllib.loads(data.decode())
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise Usage(f"{source}: line {line}: It is not UTF-8.") from None
-    except tomllib.TOMLDecodeError as error:
-        found = _PLACE.search(str(error))
-        place = f"{found[1]}: " if found else ""
-        if found and found[1] == AT_END:
-            place = f"line {max(1, len(data.splitlines()))}, at the end: "
-        raise Usage(f"{source}: {place}{_PLACE.sub('', str(error))}.") from None
+    with of_file():
+        return parse_toml(data, source)
 
 
 def _befores(context: Context, document: Wire) -> dict[str, Wire]:

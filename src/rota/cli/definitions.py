@@ -50,6 +50,18 @@ Fold = Annotated[
 
 Period = Annotated[str | None, Parameter(help="auto (default), day, week, month, instant or once.")]
 Overdue = Annotated[str | None, Parameter(help=f"{OVERDUE_FORMS}; as the job says, if not given.")]
+Overlap = Annotated[
+    str | None,
+    Parameter(
+        help="For an occurrence due while a run is open: allow (default), skip, or queue, which lets one wait."
+    ),
+]
+Spread = Annotated[
+    str | None,
+    Parameter(
+        help="Occurrences fall due within so long after they are scheduled, such as PT10M, always by the same offset."
+    ),
+]
 Params = Annotated[str | None, Parameter(help="A JSON object for the job's handler.")]
 Labels = Annotated[list[str] | None, Parameter(name="--label", help="customer=acme; may be repeated.")]
 StartsAt = Annotated[str | None, Parameter(help="No occurrence before this instant.")]

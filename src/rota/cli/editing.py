@@ -29,7 +29,7 @@ from rota.service.schedules import list_history, show_schedule
 
 NEXT_SHOWN = 3
 EVENTS_LOOKED_AT = 20
-WITHOUT_DEFAULT = frozenset({"timezone", "recurrence", "overlap"})
+WITHOUT_DEFAULT = frozenset({"timezone", "recurrence"})
 UNSETTABLE = ("labels", *sorted(DEFINITION_FIELDS - WITHOUT_DEFAULT))
 
 NewTimezone = Annotated[str | None, Parameter(help="An IANA zone name, such as Europe/London.")]
@@ -97,6 +97,8 @@ def edit(
     fold: definitions.Fold = None,
     period: definitions.Period = None,
     overdue: definitions.Overdue = None,
+    overlap: definitions.Overlap = None,
+    spread: definitions.Spread = None,
     params: NewParams = None,
     label: NewLabels = None,
     starts_at: definitions.StartsAt = None,
@@ -117,21 +119,20 @@ def edit(
 ) -> None:
     """Change what is given and nothing else. It makes the next version; what was planned or ran stays as it was.
 
-    Try it with --dry-run first: that tells which occurrences are kept, carried, suppressed and skipped, and why.
-    """
+    Try it with --dry-run first: that tells which occurrences are kept, carried, suppressed and skipped, and why."""
     rule = definitions.recurrence_of(cron=cron, at=at, rrule=rrule, every=every, anchor=anchor)
     fields = definitions.given(timezone=timezone, recurrence=rule, gap=gap, fold=fold, period=period)
-    fields |= definitions.given(starts_at=starts_at, ends_at=ends_at, effective_from=effective_from)
+    bounds = definitions.given(starts_at=starts_at, ends_at=ends_at, effective_from=effective_from)
+    fields |= bounds | definitions.given(overlap=overlap, spread=spread)
     fields |= definitions.given(overdue=definitions.overdue_of(overdue), params=definitions.params_of(params))
     fields |= definitions.given(labels=definitions.labels_of(label), max_occurrences=max_occurrences)
-    flags = {"at_once": at_once or None, "replaces_pending": replace_pending or None}
-    fields |= definitions.given(boundary=boundary, **flags)
-    who = actor_of(actor, reason)
+    flags = definitions.given(at_once=at_once or None, replaces_pending=replace_pending or None)
+    fields |= flags | definitions.given(boundary=boundary)
     body = _with_unset(fields, unset or []) if file is None else _read(file, fields, unset or [])
     with open_existing(database) as context, nullcontext() if file is None else of_file():
         asked = parse_edit(_with_instant(context, schedule_id, body, effective_from))
         act = _tell if dry_run else _carry_out
-        act(context, schedule_id, asked, who, expect_version=expect_version, json=json)
+        act(context, schedule_id, asked, actor_of(actor, reason), expect_version=expect_version, json=json)
 
 
 def _with_instant(context: Context, schedule_id: str, body: Wire, effective_from: str | None) -> Wire:

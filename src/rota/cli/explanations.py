@@ -12,7 +12,7 @@ SKIPPED = {
     "error": "fell due while the schedule was in error",
     "expired": "later than its overdue policy allows",
     "on_request": "skipped on request; its period stays used",
-    "overlap": "the run before it was not done",
+    "overlap": "a run of the schedule was open, and its runs may not overlap",
     "paused": "fell due during the pause",
     "superseded": "late, and a newer one is due, which runs in its place",
 }
@@ -91,6 +91,8 @@ def _why_kept(telling: Telling, entry: Wire) -> str:
             return f"planned already, and stays version {entry['version']}'s"
         case "held":
             return "held since the pause, and decided on resume"
+        case "waiting":
+            return "fell due before; admitted at once, and waits for the run that is open"
         case "queued":
             return f"fell due before; admitted at once, as version {entry['version']}'s"
         case _:
@@ -141,6 +143,7 @@ def _notes(telling: Telling, section: str, entry: Wire) -> list[str]:
     due_at = entry.get("due_at")
     if section != "skipped" and due_at is not None and due_at != entry["scheduled_at"]:
         local = telling.local_of(entry["version"], due_at)
-        what = "backfill" if "backfill" in notes else "moved"
-        kept.insert(0, f"{what}: falls due at {due_at if local is None else f'{local} ({due_at})'}")
+        is_moved = any(note.startswith("moved from") for note in notes)
+        what = "backfill: " if "backfill" in notes else "moved: " if is_moved else ""
+        kept.insert(0, f"{what}falls due at {due_at if local is None else f'{local} ({due_at})'}")
     return kept

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from rota.cli.dry_run_tables import changed_lines
 from rota.cli.output import shown_json, write_more, write_table
-from rota.cli.schedule_tables import is_ahead, items_of, shown_rule
+from rota.cli.schedule_tables import is_ahead, items_of, shown_limits, shown_rule
 from rota.cli.tables import Column, Narrow
 from rota.service.representation import Wire
 
@@ -56,7 +56,7 @@ def write_versions(page: Wire, schedule: Wire, *, now: datetime) -> None:
                 item["effective_from"],
                 item["effective_until"],
                 item["boundary"],
-                shown_rule(item["recurrence"]),
+                shown_rule(item["recurrence"]) + shown_limits(item),
                 item["timezone"],
                 item["tzdata"],
                 item["actor"],

@@ -1,16 +1,30 @@
-"""`rota jobs`: list, show, put."""
+"""`rota jobs`: list, show, put, apply."""
 
 from typing import Annotated
 
 from cyclopts import App, Parameter
 
 from rota.cli.definitions import FROM_FILE, read_object
-from rota.cli.options import AsJson, Cursor, Database, Limit, WalkAll, open_existing, open_or_make
+from rota.cli.dry_run_tables import WAS_DRY_RUN
+from rota.cli.errors import Usage
+from rota.cli.explanations import entries_of
+from rota.cli.options import (
+    AsJson,
+    Cursor,
+    Database,
+    DryRun,
+    Limit,
+    WalkAll,
+    load_config,
+    open_existing,
+    open_or_make,
+)
 from rota.cli.output import shown_json, write_facts, write_json, write_line, write_more, write_table
 from rota.cli.paging import read_pages
 from rota.cli.schedule_tables import items_of, shown_overdue
 from rota.cli.tables import Column, Narrow
 from rota.cli.wording import of_file
+from rota.config_file import CONFIG_NAME
 from rota.service import jobs as use_cases
 from rota.service.queries import name_place_to_wire, parse_name_place
 from rota.service.representation import Wire
@@ -69,6 +83,25 @@ def put(
         _write_job(job)
 
 
+@jobs.command
+def apply(*, dry_run: DryRun = False, database: Database = None, json: AsJson = False) -> None:
+    """Make jobs as the tables [jobs.NAME] of rota.toml have them; others are left alone."""
+    config = load_config()
+    if not config.jobs:
+        raise Usage(
+            f"{config.source} has no jobs; give a {CONFIG_NAME} with tables [jobs.NAME] by --config PATH."
+        )
+    with (open_existing if dry_run else open_or_make)(database) as context:
+        answer = use_cases.apply_jobs(context, config.jobs, dry_run=dry_run)
+        if json:
+            write_json(answer)
+            return
+        for outcome in entries_of(answer, "jobs"):
+            write_line(f"{outcome['name']}: {outcome['outcome']}")
+        if dry_run:
+            write_line(WAS_DRY_RUN)
+
+
 def _write_jobs(page: Wire) -> None:
     write_table(
         [
@@ -76,6 +109,9 @@ def _write_jobs(page: Wire) -> None:
             Column(name="OVERDUE", leave_out=3),
             Column(name="TIMEOUT", leave_out=2),
             Column(name="LEASE", leave_out=1),
+            "SINK",
+            Column(name="PRIORITY", leave_out=4),
+            Column(name="MAX RUNNING", leave_out=5),
             Column(name="DESCRIPTION", narrow=Narrow.CUT),
         ],
         [
@@ -84,6 +120,9 @@ def _write_jobs(page: Wire) -> None:
                 shown_overdue(item["overdue"]),
                 item["timeout"],
                 item["lease"],
+                _shown_sink(item["sink"]),
+                item["priority"],
+                item["max_running"],
                 item["description"] or "",
             )
             for item in items_of(page)
@@ -102,5 +141,14 @@ def _write_job(job: Wire) -> None:
             ("timeout", job["timeout"]),
             ("lease", job["lease"]),
             ("params at most", f"{job['params_bytes_max']} bytes"),
+            ("sink", shown_json(job["sink"])),
+            ("delivery", shown_json(job["delivery"])),
+            ("priority", job["priority"]),
+            ("running at most", job["max_running"]),
         ]
     )
+
+
+def _shown_sink(sink: object) -> object:
+    """Its kind; `rota jobs show` has all of it."""
+    return sink["type"] if isinstance(sink, dict) else None

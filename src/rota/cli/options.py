@@ -1,5 +1,6 @@
 """Options that several commands take, and the context that they are carried out in."""
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Annotated
@@ -8,9 +9,12 @@ from cyclopts import Parameter
 from pydantic import ValidationError
 
 from rota.cli.allowed_values import refusal
+from rota.cli.config_option import NAMED_CONFIG
 from rota.cli.errors import Failed
 from rota.cli.whole_numbers import WHOLE
+from rota.cli.wording import of_file
 from rota.config import Settings
+from rota.config_file import CONFIG_NAME, ConfigFile, find_config_file, read_config_file
 from rota.domain.errors import FieldError, InvalidRequest
 from rota.service.context import REASON_CHARACTERS_MAX, Actor, Context
 from rota.wiring import database_file, open_context, open_existing_context
@@ -32,16 +36,30 @@ WalkAll = Annotated[bool, Parameter(name="--all", help="Every page, one after th
 ACTOR_CHARACTERS_MAX = 120
 
 
+def load_config() -> ConfigFile:
+    """What the file of this command says; where there is none, nothing. Raises `InvalidRequest`."""
+    path = find_config_file(NAMED_CONFIG.get())
+    if path is None:
+        return ConfigFile(source=CONFIG_NAME, settings={}, jobs=())
+    with of_file():
+        return read_config_file(path)
+
+
 def load_settings(**given: object) -> Settings:
-    """The settings: options that were given, else the environment, else the defaults. Raises `InvalidRequest`."""
+    """The settings: options that were given, else the environment, else the file, else the defaults.
+
+    Raises `InvalidRequest`.
+    """
     options = {name: value for name, value in given.items() if value is not None}
+    config = load_config()
+    from_file = config.settings_beside(os.environ)
     try:
-        return Settings(**options)  # type: ignore[arg-type]  # pydantic judges each, as it does the environment's
+        return Settings(**(from_file | options))  # type: ignore[arg-type]  # pydantic judges each
     except ValidationError as error:
         raise InvalidRequest(
             *(
                 FieldError(
-                    _source(str(problem["loc"][0]), options),
+                    _source(str(problem["loc"][0]), options, from_file, config),
                     refusal(str(problem["loc"][0]), problem["input"]),
                 )
                 for problem in error.errors()
@@ -94,6 +112,10 @@ def _opened(context: Context) -> Iterator[Context]:
         context.store.close()
 
 
-def _source(name: str, options: Mapping[str, object]) -> str:
-    """Where a setting was given: the option or the variable."""
-    return f"--{name.replace('_', '-')}" if name in options else f"ROTA_{name.upper()}"
+def _source(
+    name: str, options: Mapping[str, object], from_file: Mapping[str, object], config: ConfigFile
+) -> str:
+    """Where a setting was given: the option, the key in the file, or the variable."""
+    if name in options:
+        return f"--{name.replace('_', '-')}"
+    return f"{config.source}: {name}" if name in from_file else f"ROTA_{name.upper()}"

@@ -1,4 +1,4 @@
-"""`rota schedules run` and `backfill`, and `rota runs replay`: runs that somebody asks for."""
+"""`rota schedules run` and `backfill`: runs that somebody asks for."""
 
 from datetime import timedelta
 from typing import Annotated
@@ -46,7 +46,7 @@ def run(
         created, made = use_cases.request_run(
             context, schedule_id, actor=actor_of(actor, reason), idempotency_key=idempotency_key
         )
-        _write_requested(made, created=created, json=json)
+        write_requested(made, created=created, json=json)
 
 
 def backfill(
@@ -76,25 +76,8 @@ def backfill(
         write_json(answer) if json else _write_backfill(answer, local_of=locals_of(context, schedule_id))
 
 
-def replay(
-    run_id: str,
-    /,
-    *,
-    reason: ReplayReason,
-    idempotency_key: Key = None,
-    actor: ActorName = None,
-    database: Database = None,
-    json: AsJson = False,
-) -> None:
-    """Run an occurrence that has ended once more, with the version and params that it had."""
-    with open_existing(database) as context:
-        created, made = use_cases.replay_run(
-            context, run_id, actor=actor_of(actor, reason), idempotency_key=idempotency_key
-        )
-        _write_requested(made, created=created, json=json)
-
-
-def _write_requested(made: Wire, *, created: bool, json: bool) -> None:
+def write_requested(made: Wire, *, created: bool, json: bool) -> None:
+    """The run that was asked for, and whether it is new."""
     if json:
         write_json(made)
         return

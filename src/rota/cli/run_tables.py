@@ -65,10 +65,29 @@ def write_run(run: Wire) -> None:
         ("result", None if run["result"] is None else shown_json(run["result"])),
         ("error", run["error"]),
     ]
+    delivery = run["delivery"]
+    if isinstance(delivery, dict):
+        facts += [(f"delivery {name}", value) for name, value in delivery_facts(delivery)]
     write_facts([(name, value) for name, value in facts if value is not None])
     attempts = run["attempts"]
     if isinstance(attempts, list) and attempts:
         _write_attempts(attempts)
+    effects = run["effects"]
+    if isinstance(effects, list) and effects:
+        _write_effects(effects)
+
+
+def delivery_facts(delivery: Wire) -> list[tuple[str, object]]:
+    """What there is to say of a delivery; what it does not have is left out."""
+    facts = [
+        ("state", delivery["state"]),
+        ("tries", delivery["tries"]),
+        ("since", delivery["first_at"]),
+        ("sent at", delivery["sent_at"]),
+        ("next at", delivery["next_at"]),
+        ("error", delivery["error"]),
+    ]
+    return [(name, value) for name, value in facts if value is not None]
 
 
 def write_created_runs(answer: Wire, *, shown_max: int, is_spaced: bool = False) -> None:
@@ -140,5 +159,27 @@ def _write_attempts(attempts: list[Wire]) -> None:
                 attempt["error"],
             )
             for attempt in attempts
+        ],
+    )
+
+
+def _write_effects(effects: list[Wire]) -> None:
+    write_table(
+        [
+            "EFFECT",
+            "BEGUN BY",
+            Column(name="BEGUN AT", leave_out=1),
+            "RECORDED AT",
+            Column(name="RESULT", narrow=Narrow.CUT),
+        ],
+        [
+            (
+                effect["name"],
+                effect["begun_by"],
+                effect["begun_at"],
+                effect["recorded_at"],
+                None if effect["result"] is None else shown_json(effect["result"]),
+            )
+            for effect in effects
         ],
     )

@@ -1,30 +1,24 @@
 """`rota runs`: list, show, cancel, replay."""
 
-from typing import Annotated
-
-from cyclopts import App, Parameter
+from cyclopts import App
 
 from rota.cli.options import (
-    ActorName,
     AsJson,
     Cursor,
     Database,
     Limit,
-    Reason,
     WalkAll,
-    actor_of,
     asked,
     open_existing,
 )
 from rota.cli.output import write_json
 from rota.cli.paging import read_pages
-from rota.cli.requested import replay
+from rota.cli.run_commands import cancel, replay
+from rota.cli.run_filters import From, Job, Label, Origin, Schedule, State, Until
 from rota.cli.run_tables import write_run, write_runs
 from rota.service import runs as use_cases
 from rota.service.queries import ledger_place_to_wire, parse_ledger_place, parse_run_filter
 from rota.service.representation import Wire
-
-STATES = "planned, held, queued, running, succeeded, failed, cancelled, moot or skipped."
 
 runs = App(name="runs", help="Show, cancel and replay runs.")
 
@@ -32,11 +26,13 @@ runs = App(name="runs", help="Show, cancel and replay runs.")
 @runs.command(name="list")
 def list_(
     *,
-    schedule: Annotated[str | None, Parameter(help="Only those of this schedule.")] = None,
-    state: Annotated[str | None, Parameter(help=STATES)] = None,
-    job: Annotated[str | None, Parameter(help="Only those of this job.")] = None,
-    origin: Annotated[str | None, Parameter(help="schedule, backfill, manual or replay.")] = None,
-    label: Annotated[str | None, Parameter(help="Only those whose schedule has it: customer=acme.")] = None,
+    schedule: Schedule = None,
+    state: State = None,
+    job: Job = None,
+    origin: Origin = None,
+    label: Label = None,
+    from_: From = None,
+    until: Until = None,
     limit: Limit = None,
     cursor: Cursor = None,
     walk_all: WalkAll = False,
@@ -44,7 +40,17 @@ def list_(
     json: AsJson = False,
 ) -> None:
     """List runs, newest occurrence first."""
-    filter_ = parse_run_filter(asked(schedule=schedule, state=state, job=job, origin=origin, label=label))
+    filter_ = parse_run_filter(
+        asked(
+            schedule=schedule,
+            state=state,
+            job=job,
+            origin=origin,
+            label=label,
+            until=until,
+            **{"from": from_},
+        )
+    )
     with open_existing(database) as context:
 
         def read(place: object, limit: int) -> list[tuple[Wire, Wire]]:
@@ -63,20 +69,5 @@ def show(run_id: str, /, *, database: Database = None, json: AsJson = False) -> 
         write_json(run) if json else write_run(run)
 
 
-@runs.command
-def cancel(
-    run_id: str,
-    /,
-    *,
-    actor: ActorName = None,
-    reason: Reason = None,
-    database: Database = None,
-    json: AsJson = False,
-) -> None:
-    """Cancel a run that waits; ask a running one to stop."""
-    with open_existing(database) as context:
-        run = use_cases.cancel_run(context, run_id, actor=actor_of(actor, reason))
-        write_json(run) if json else write_run(run)
-
-
+runs.command(cancel)
 runs.command(replay)

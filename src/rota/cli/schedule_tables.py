@@ -44,6 +44,8 @@ def write_schedule(schedule: Wire, *, zones: Zones, now: datetime) -> None:
         ("gap, fold", f"{schedule['gap']}, {schedule['fold']}"),
         ("period", schedule["period"]),
         ("overdue", shown_overdue(schedule["overdue"])),
+        ("overlap", schedule["overlap"]),
+        ("spread", shown_spread(schedule)),
         ("next due", local_of(zones, zone, next_due)),
         ("in UTC", next_due),
         ("starts at", schedule["starts_at"]),
@@ -56,7 +58,7 @@ def write_schedule(schedule: Wire, *, zones: Zones, now: datetime) -> None:
         ("created at", schedule["created_at"]),
         ("tz data", schedule["tzdata"]),
     ]
-    optional = {"why", "pending", "starts at", "ends at", "occurrences", "labels"}
+    optional = {"spread", "why", "pending", "starts at", "ends at", "occurrences", "labels"}
     write_facts([(name, value) for name, value in facts if value or name not in optional])
 
 
@@ -100,6 +102,19 @@ def shown_overdue(overdue: object) -> str:
     assert isinstance(overdue, dict)  # noqa: S101 - as a schedule's wire form has it
     limits = [str(value) for name, value in overdue.items() if name != "policy" and value is not None]
     return " ".join([str(overdue["policy"]), *limits])
+
+
+def shown_spread(definition: Wire) -> str | None:
+    """`PT10M: each falls due PT3M20S after it is scheduled`; None where it is not spread."""
+    if definition["spread"] is None:
+        return None
+    return f"{definition['spread']}: each falls due {definition['delay']} after it is scheduled"
+
+
+def shown_limits(definition: Wire) -> str:
+    """`, overlap skip, spread PT10M`; what is not the default."""
+    limits = {"overlap": definition["overlap"], "spread": definition["spread"]}
+    return "".join(f", {name} {value}" for name, value in limits.items() if value not in {None, "allow"})
 
 
 def items_of(page: Wire) -> list[Wire]:

@@ -58,6 +58,8 @@ def create(
     fold: definitions.Fold = None,
     period: definitions.Period = None,
     overdue: definitions.Overdue = None,
+    overlap: definitions.Overlap = None,
+    spread: definitions.Spread = None,
     params: definitions.Params = None,
     label: definitions.Labels = None,
     starts_at: definitions.StartsAt = None,
@@ -75,6 +77,7 @@ def create(
     rule = definitions.recurrence_of(cron=cron, at=at, rrule=rrule, every=every, anchor=anchor)
     fields = definitions.given(id=id, job=job, timezone=timezone, recurrence=rule, gap=gap, fold=fold)
     fields |= definitions.given(period=period, overdue=definitions.overdue_of(overdue))
+    fields |= definitions.given(overlap=overlap, spread=spread)
     fields |= definitions.given(params=definitions.params_of(params), labels=definitions.labels_of(label))
     fields |= definitions.given(starts_at=starts_at, ends_at=ends_at, max_occurrences=max_occurrences)
     if file is not None and fields:

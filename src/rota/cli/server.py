@@ -19,8 +19,17 @@ BACKLOG = 2048
 class Server:
     """One API on one address. `run` is the loop of a thread."""
 
-    def __init__(self, api: ASGIApp, listener: socket.socket, *, announce: Callable[[str], None]) -> None:
-        """`announce` is called with the URL as soon as requests are answered."""
+    def __init__(
+        self,
+        api: ASGIApp,
+        listener: socket.socket,
+        *,
+        announce: Callable[[str], None],
+        stopping: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`announce` is called with the URL as soon as requests are answered, `stopping` when no more are taken: it
+        ends those that wait.
+        """
         config = uvicorn.Config(
             api,
             log_config=None,
@@ -30,6 +39,7 @@ class Server:
             timeout_graceful_shutdown=GRACEFUL_SECONDS,
         )
         self._listener = listener
+        self._stopping = stopping
         self._server = _AnnouncingServer(config, started=lambda: announce(url_of(listener)))
 
     def run(self, stop: threading.Event, _wake: threading.Event) -> None:
@@ -40,6 +50,7 @@ class Server:
     def _stop_after(self, stop: threading.Event) -> None:
         stop.wait()
         self._server.should_exit = True
+        self._stopping()
 
 
 class _AnnouncingServer(uvicorn.Server):

@@ -4,9 +4,8 @@ from collections.abc import Callable
 from functools import cache
 
 from rota.domain.errors import InvalidExpression, NotFound
-from rota.domain.instants import format_local, parse_instant
+from rota.domain.instants import format_local, format_offset, parse_instant
 from rota.service.context import Context
-from rota.service.representation import format_offset
 from rota.service.schedules import show_version
 from rota.zones import Zones
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rota.application import Rota
 from rota.cli.errors import Usage
-from rota.cli.options import load_settings
+from rota.cli.options import load_config, load_settings
 from rota.config import Settings
 from rota.domain.errors import RotaError
 
@@ -14,14 +14,16 @@ from rota.domain.errors import RotaError
 def load_application(reference: str | None, **options: object) -> tuple[Rota, Settings]:
     """The named application, or one that has only `echo`, set up with the options that were given.
 
-    What is not given is as the application's own module says, else as the environment says. Raises `Usage` and
-    `InvalidRequest`.
+    What is not given is as the application's own module says, else as the environment says, else as the file says,
+    whose jobs it is told of. Raises `Usage`, `InvalidRequest`, and `WrongSetting` for a job that is declared twice.
     """
     load_settings(**options)  # what is wrong with them is told before a module is blamed for it
     application = Rota() if reference is None else _import(reference)
     given = {name: value for name, value in options.items() if value is not None}
-    settings = load_settings(**(application.settings.model_dump() | given))
+    settings = load_settings(**(application.own_settings() | given))
     application.configure(settings)
+    config = load_config()
+    application.declare_jobs(config.jobs, source=config.source)
     return application, settings
 
 

@@ -39,6 +39,7 @@ OPTIONS = OPTIONS_BESIDE_A_FILE | {
     "max_occurrences": "--max-occurrences",
     "origin": "--origin",
     "overdue": "--overdue",
+    "overlap": "--overlap",
     "params": "--params",
     "period": "--period",
     "recurrence": RULE,
@@ -51,6 +52,7 @@ OPTIONS = OPTIONS_BESIDE_A_FILE | {
     "schedule": "--schedule",
     "scheduled_at": "OCCURRENCE",
     "spacing": "--spacing",
+    "spread": "--spread",
     "starts_at": "--starts-at",
     "state": "--state",
     "status": "--status",
@@ -82,6 +84,7 @@ PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
         ),
     ),
     "overdue.deadline": (('"PT5M"', "expire:PT5M"),),
+    "until": (("not after from", "not after --from"),),
     "period": (("leave the field out", "leave the option out"),),
     "recurrence": (
         (_RULE_MISSING, "Give one of them."),

@@ -110,7 +110,7 @@ def _check_deliveries(story: "Story", runs: list[Run]) -> list[Check]:
         ),
         Check(
             promise="no delivery intent is left over",
-            holds=story.store.read_deliveries(["sales_report"], now=tomorrow, limit=10) == [],
+            holds=story.store.read_intents(["sales_report"], now=tomorrow, limit=10) == [],
         ),
         Check(
             promise="each run's HTML and CSV report are there",

@@ -11,7 +11,7 @@ from rota.demo.mailbox import Mailbox
 from rota.demo.shop import make_shop
 from rota.demo.stage import LEASE, Process, Stage, wait_for
 from rota.demo.telling import say, say_run, say_scene
-from rota.store.port import Delivery, Store
+from rota.store.port import Intent, Store
 from rota.wiring import open_store
 
 SCHEDULE = "report-ny"
@@ -139,8 +139,8 @@ def thursday_delivered_twice(story: Story) -> None:
     stage, store = story.stage, story.store
     retire(story, story.worker)
     stage.set_clock(nine_on(15))
-    copies: list[Delivery] = wait_for(
-        lambda: store.read_deliveries(["sales_report"], now=nine_on(15), limit=2) or None, "the delivery"
+    copies: list[Intent] = wait_for(
+        lambda: store.read_intents(["sales_report"], now=nine_on(15), limit=2) or None, "the delivery"
     )
     story.worker = stage.start_worker("worker-2")
     say_run(stage.wait_for_run(run_id(15), "succeeded"))

@@ -11,7 +11,8 @@ from datetime import datetime
 from rota.cadences import Cadences
 from rota.dispatch.planning import Plans, unreadable
 from rota.dispatch.poison import abandonment_of, put_into_error
-from rota.domain.admission import Admission, DueSchedule
+from rota.domain.admission import Admission
+from rota.domain.due import DueSchedule
 from rota.domain.schedule import ScheduleStatus
 from rota.store.port import AdmissionOutcome, Fence, Store, Unreadable, ZoneRules
 from rota.telemetry import get_logger
@@ -35,6 +36,8 @@ class PageReport:
     """Runs queued."""
     is_changed: bool = False
     """Something was written: there may be more to do at once."""
+    is_passed_over: bool = False
+    """A run of some schedule ended meanwhile, and freed a place: it is worth another look before long."""
     is_fenced: bool = False
     """The partition is no longer the caller's."""
 
@@ -96,6 +99,7 @@ def _commit(
         # What is stale may be held by somebody else for long: at once it would be looked at again and again.
         is_left = outcome in (AdmissionOutcome.FENCED, AdmissionOutcome.STALE)
         report.is_changed = report.is_changed or not is_left
+        report.is_passed_over = report.is_passed_over or is_passed_over(admission, outcome)
         if outcome is AdmissionOutcome.ADMITTED:
             report.admitted += queued_by(admission)
         elif outcome is AdmissionOutcome.FENCED:
@@ -107,8 +111,13 @@ def _commit(
     return refused
 
 
+def is_passed_over(admission: Admission, outcome: AdmissionOutcome) -> bool:
+    """Whether it may have been refused for its places, which change as often as runs of its schedule end."""
+    return outcome is AdmissionOutcome.STALE and admission.expected_places is not None
+
+
 def queued_by(admission: Admission) -> int:
-    """How many runs the admission queued."""
+    """How many runs the admission queued, or made wait for one that is open."""
     changed = [change.run for change in admission.run_changes]
     return sum(run.admitted_at is not None for run in (*admission.runs, *changed))
 

@@ -36,6 +36,9 @@ QUIET = timedelta(milliseconds=250)
 PRUNE_PAUSE = timedelta(milliseconds=50)
 """Between two batches of it."""
 
+PASSED_OVER = timedelta(milliseconds=100)
+"""So soon there is another look at what was refused because a run of its schedule ended in the same moment."""
+
 ANSWERS_BATCHES_MAX = 50
 """Of kept answers to requests that a renewal forgets."""
 
@@ -114,6 +117,7 @@ class Dispatcher:
             return StepReport(admitted=served.admitted, recovered=recovered, wake_at=now)
         due = [instant for times in due_times.values() for instant in (times.schedule, times.planned)]
         due.append(self._leases.wanted_at(now))
+        due.append(now + PASSED_OVER if served.is_passed_over else None)
         due += self._due_behind(fences.keys() - up_to_date, now)
         if is_renewal:
             self._rounds.prepare(fences, due_times, now=now)

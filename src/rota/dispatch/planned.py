@@ -8,7 +8,7 @@ from datetime import datetime
 from itertools import groupby
 
 from rota.cadences import Cadences
-from rota.dispatch.admitting import queued_by
+from rota.dispatch.admitting import is_passed_over, queued_by
 from rota.dispatch.planning import Plans
 from rota.dispatch.poison import put_into_error
 from rota.domain.admission import RUNS_PER_ADMISSION_MAX, Admission
@@ -22,6 +22,8 @@ class PlannedReport:
     queued: int = 0
     looked_at: int = 0
     is_changed: bool = False
+    is_passed_over: bool = False
+    """As of a page (`rota.dispatch.admitting`)."""
 
 
 def admit_planned(
@@ -40,12 +42,19 @@ def admit_planned(
         else:
             admissions.append(plan)
     outcomes = store.commit_admissions(fence, admissions, now=now) if admissions else []
+    passed_over = False
     for admission, outcome in zip(admissions, outcomes, strict=True):
         if outcome is AdmissionOutcome.ADMITTED:
             queued += queued_by(admission)
         # What somebody else is at work on is looked at again in its time, not at once and again and again.
         is_changed = is_changed or outcome not in {AdmissionOutcome.FENCED, AdmissionOutcome.STALE}
-    return PlannedReport(queued=queued, looked_at=at_once.total + len(rows), is_changed=is_changed)
+        passed_over = passed_over or is_passed_over(admission, outcome)
+    return PlannedReport(
+        queued=queued,
+        looked_at=at_once.total + len(rows),
+        is_changed=is_changed,
+        is_passed_over=passed_over,
+    )
 
 
 def _plan_of(plans: Plans, rows: list[PlannedDue | Unreadable]) -> Admission | Unreadable:

@@ -11,11 +11,19 @@ from datetime import datetime
 from rota.cadences import Cadences
 from rota.dispatch.poison import problem_of
 from rota.domain.activation import activation_commit, occurrences_at_stake, plan_activation, stake_probes
-from rota.domain.admission import Admission, DueSchedule, nothing_owed, plan_admission, probes_of, unchanged
+from rota.domain.admission import (
+    Admission,
+    expected_places,
+    nothing_owed,
+    plan_admission,
+    probes_of,
+    unchanged,
+)
 from rota.domain.cadence import Cadence
+from rota.domain.due import DueSchedule
 from rota.domain.errors import ZoneRulesDiffer
 from rota.domain.key_uses import LATEST, KeyProbe, Uses
-from rota.domain.planned import judge_planned, newer_probes
+from rota.domain.planned import Judged, judge_planned, newer_probes
 from rota.domain.run import Run, RunChange
 from rota.domain.schedule import ScheduleStatus, Version
 from rota.store.port import PlannedDue, Store, StoreUnavailable, Unreadable, ZoneRules, read_uses
@@ -55,19 +63,15 @@ class Plans:
         """What becomes of late planned runs of one schedule; or the problem that puts it into `error`."""
         due = late[0].due
         try:
-            changes = tuple(
-                judge(self._store, self._cadences, row.due, row.run, now=self._now) for row in late
-            )
+            return self._judge_all(due, [(row.due, row.run) for row in late])
         except StoreUnavailable:
             raise
         except Exception as error:  # noqa: BLE001 - I12: whatever a schedule raises stops that schedule alone
             return unreadable(due, problem_of(error))
-        return replace(unchanged(due.schedule), run_changes=changes)
 
     def _plan(self, due: DueSchedule, *, careful: bool) -> Admission:
         if due.parked:
-            changes = tuple(self._settle(due, run) for run in due.parked)
-            return replace(unchanged(due.schedule), run_changes=changes)
+            return self._judge_all(due, [(self._of_its_version(due, run), run) for run in due.parked])
         if due.schedule.cursor.scheduled_at is None:
             return nothing_owed(due)
         if due.successor is not None and due.is_at_boundary:
@@ -97,12 +101,31 @@ class Plans:
             cursor=replace(admission.cursor, due_at=look_again_at),
         )
 
-    def _settle(self, due: DueSchedule, run: Run) -> RunChange:
-        """What becomes of a parked run, by the policy of its own version."""
-        version = due.version
-        if run.version != version.number:
-            version = self._store.get_version(run.schedule_id, run.version) or version
-        return judge(self._store, self._cadences, replace(due, version=version), run, now=self._now)
+    def _judge_all(self, due: DueSchedule, runs: Sequence[tuple[DueSchedule, Run]]) -> Admission:
+        """What becomes of planned or held runs, each given with its own version: one after the other they take the
+        schedule's places."""
+        changes: list[RunChange] = []
+        places = due.places
+        for of_version, run in runs:
+            judged = judge(
+                self._store, self._cadences, replace(of_version, places=places), run, now=self._now
+            )
+            changes.append(judged.change)
+            places = judged.places
+        depends = any(expected_places(of_version) is not None for of_version, _ in runs)
+        return replace(
+            unchanged(due.schedule),
+            run_changes=tuple(changes),
+            expected_places=due.places if depends else None,
+            places=places,
+        )
+
+    def _of_its_version(self, due: DueSchedule, run: Run) -> DueSchedule:
+        """The schedule as a parked run is judged, by the policy of its own version."""
+        if run.version == due.version.number:
+            return due
+        version = self._store.get_version(run.schedule_id, run.version)
+        return due if version is None else replace(due, version=version)
 
     def _at_boundary(self, due: DueSchedule, new: Version) -> Admission:
         """The activation; before the boundary has come, nothing but the cursor as it was before it was looked at."""
@@ -159,7 +182,7 @@ def unreadable(row: DueSchedule, problem: str) -> Unreadable:
     )
 
 
-def judge(store: Store, cadences: Cadences, due: DueSchedule, run: Run, *, now: datetime) -> RunChange:
+def judge(store: Store, cadences: Cadences, due: DueSchedule, run: Run, *, now: datetime) -> Judged:
     """What becomes of a planned or held run; `due` gives the run's own version.
 
     Where this process has other rules for its zone, or does not know it, no newer occurrence is looked for.

@@ -43,6 +43,8 @@ class RoundReport:
     is_changed: bool = False
     """There may be more to do at once."""
     is_time_up: Callable[[], bool]
+    is_passed_over: bool = False
+    """Something is worth another look before long (`rota.dispatch.admitting`)."""
     problem: RotaError | None = None
     """The first that one of the partitions raised."""
     gone: set[int] = field(default_factory=set)
@@ -126,6 +128,7 @@ class Rounds:
                 planned = admit_planned(self._store, self._cadences, fence, now=now, limit=left)
                 report.admitted += planned.queued
                 report.is_changed |= planned.is_changed
+                report.is_passed_over |= planned.is_passed_over
                 left -= planned.looked_at
 
     def _admit_beats(
@@ -188,6 +191,7 @@ class Rounds:
         )
         report.admitted += page.admitted
         report.is_changed |= page.is_changed
+        report.is_passed_over |= page.is_passed_over
         if page.is_fenced:
             self._let_go(fence.partition, report)
         elif page.read < limit:

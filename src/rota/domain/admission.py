@@ -10,18 +10,25 @@ its period may be used by another run. `probes_of` says what is to be asked of t
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from itertools import islice, takewhile
 from typing import Literal
 
 from rota.domain.cadence import Cadence, Occurrence
-from rota.domain.identity import RunId, ScheduleId, run_id_of
+from rota.domain.due import (
+    CAREFUL_INSTANTS_MAX,
+    DueSchedule,
+    first_that_may_run,
+    id_of,
+    superseding_probes,
+)
+from rota.domain.identity import ScheduleId, run_id_of
 from rota.domain.key_uses import KeyProbe, KeyUse, Uses, key_of, probe_of
-from rota.domain.overdue import OverduePolicy, judge_overdue
+from rota.domain.overdue import judge_overdue
+from rota.domain.overlap import Places, take_place
 from rota.domain.period import period_key
 from rota.domain.run import Origin, Run, RunChange, RunState
-from rota.domain.schedule import Cursor, Schedule, ScheduleStatus, Suspension, Version, next_named
+from rota.domain.schedule import Cursor, Schedule, ScheduleStatus, Version, next_named
 
 SkipReason = Literal[
     "expired", "superseded", "paused", "overlap", "period_used", "on_request", "ended", "error"
@@ -33,13 +40,6 @@ RUNS_PER_ADMISSION_MAX = 25
 INSTANTS_PER_ADMISSION_MAX = 2_000
 """Bounds the time of one decision (tens of milliseconds) however long the backlog."""
 
-CAREFUL_INSTANTS_MAX = 100
-"""The same where each instant is looked up in the store."""
-
-NEWER_LOOKED_AT = 10
-"""How many instants beyond are looked up to tell whether a newer one supersedes a late one."""
-
-WILL_NOT_RUN = frozenset({RunState.SKIPPED, RunState.CANCELLED})
 _SECOND = timedelta(seconds=1)
 
 
@@ -59,46 +59,6 @@ class Skip:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DueSchedule:
-    """A schedule that is due, with what deciding needs."""
-
-    schedule: Schedule
-    version: Version
-    """The version that owns the cursor."""
-    suspensions: tuple[Suspension, ...]
-    job_overdue: OverduePolicy
-    successor: Version | None = None
-    """The version that takes over at the end of this one's window."""
-    parked: tuple[Run, ...] = ()
-    """Some of the runs that an end or a resumption has still to decide (`rota.domain.planned`)."""
-
-    @property
-    def is_careful(self) -> bool:
-        """Whether instants from the cursor on have to be looked up."""
-        instant, until = self.schedule.cursor.scheduled_at, self.schedule.careful_until
-        return until is not None and instant is not None and instant < until
-
-    @property
-    def is_at_boundary(self) -> bool:
-        """Whether nothing is left to do but to activate the successor."""
-        return (
-            self.successor is not None
-            and self.schedule.cursor.scheduled_at is not None
-            and self.schedule.cursor.scheduled_at == self.version.effective_until
-        )
-
-    @property
-    def policy(self) -> OverduePolicy:
-        return self.version.definition.overdue or self.job_overdue
-
-    def suspension_that_skips(self, instant: datetime) -> Suspension | None:
-        for suspension in self.suspensions:
-            if suspension.covers(instant) and not suspension.apply_overdue:
-                return suspension
-        return None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Admission:
     """One schedule's commit: applies only if revision and cursor are still `expected_*`."""
 
@@ -115,6 +75,12 @@ class Admission:
     """The end of the cursor's version's window: set where the schedule ends with this commit."""
     careful_until: datetime | None = None
     """Raises the schedule's `careful_until`, never lowers it."""
+    turn: int = 0
+    """The schedule's turn after it."""
+    expected_places: Places | None = None
+    """Applies only if these are still the schedule's open runs; None: it depends on none."""
+    places: Places = ()
+    """The schedule's open runs after it, where it depends on them."""
 
 
 def unchanged(schedule: Schedule) -> Admission:
@@ -128,6 +94,7 @@ def unchanged(schedule: Schedule) -> Admission:
         cursor=schedule.cursor,
         status=schedule.status,
         status_reason=schedule.status_reason,
+        turn=schedule.turn,
     )
 
 
@@ -135,23 +102,14 @@ def probes_of(due: DueSchedule, cadence: Cadence, *, now: datetime) -> list[KeyP
     """What `plan_admission` has to know where the schedule is careful: of each instant that it may reach, and of those
     behind them that may supersede the last."""
     probes: list[KeyProbe] = []
+    due_until = now - due.delay
     for occurrence in _named_from(due.version, cadence, due.schedule.cursor.scheduled_at):
-        if occurrence.scheduled_at > now:
+        if occurrence.scheduled_at > due_until:
             break
         if len(probes) == CAREFUL_INSTANTS_MAX:
             return probes + superseding_probes(due, cadence, occurrence, now=now)
         probes.append(probe_of(due.version, occurrence))
     return probes
-
-
-def superseding_probes(
-    due: DueSchedule, cadence: Cadence, following: Occurrence | None, *, now: datetime
-) -> list[KeyProbe]:
-    """What is to be looked up of the instants from `following` on to tell whether one supersedes a late one."""
-    newer = takewhile(
-        lambda occurrence: occurrence.scheduled_at <= now, unsuspended_from(due, cadence, following)
-    )
-    return [probe_of(due.version, occurrence) for occurrence in islice(newer, NEWER_LOOKED_AT)]
 
 
 def plan_admission(
@@ -162,43 +120,107 @@ def plan_admission(
     `uses` is what `probes_of` found; None where nothing was looked up. `now` may be any clock's: a wrong one makes work
     early or late, never double (I13).
     """
-    schedule = due.schedule
     instants_max = INSTANTS_PER_ADMISSION_MAX if uses is None else CAREFUL_INSTANTS_MAX
-    runs: list[Run] = []
-    skips: list[Skip] = []
+    walk = _Walk(due=due, due_until=now - due.delay, places=due.places)
     walked = 0
     last: datetime | None = None
-    named = _named_from(due.version, cadence, schedule.cursor.scheduled_at)
+    named = _named_from(due.version, cadence, due.schedule.cursor.scheduled_at)
     current = next(named, None)
     while (
         current is not None
-        and current.scheduled_at <= now
+        and current.scheduled_at <= walk.due_until
         and walked < instants_max
-        and len(runs) < RUNS_PER_ADMISSION_MAX
+        and len(walk.runs) < RUNS_PER_ADMISSION_MAX
     ):
         following = next(named, None)
-        use = None if uses is None else uses.get(_id_of(due.version, current))
-        if use is None or use.run_id != _id_of(due.version, current):
-            reason = (
-                "period_used" if use else _reason_to_skip(due, cadence, current, following, uses, now=now)
-            )
-            if reason is None:
-                runs.append(run_of(schedule, due.version, current, queued_at=now))
+        use = None if uses is None else uses.get(id_of(due.version, current))
+        if use is None or use.run_id != id_of(due.version, current):
+            if use is not None:
+                walk.skip(current, following, "period_used", note=used_note(due.version, current, use))
+            elif (reason := _reason_to_skip(due, cadence, current, following, uses, now=now)) is not None:
+                walk.skip(current, following, reason)
             else:
-                skip = Skip(
-                    schedule_id=schedule.schedule_id,
-                    version=due.version.number,
-                    from_=current.scheduled_at,
-                    until=following.scheduled_at if following else current.scheduled_at + _SECOND,
-                    count=1,
-                    reason=reason,
-                    note=used_note(due.version, current, use) if use else None,
-                )
-                _append_skip(skips, skip)
+                walk.admit(current, following, now=now)
         last = current.scheduled_at
         current = following
         walked += 1
-    return _advanced(due, current, last=last, runs=runs, skips=skips)
+    return _after_walk(walk, current, last=last)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Walk:
+    """What the instants walked through so far have become."""
+
+    due: DueSchedule
+    due_until: datetime
+    """What is scheduled up to then is due."""
+    places: Places
+    runs: list[Run] = field(default_factory=list)
+    skips: list[Skip] = field(default_factory=list)
+
+    def admit(self, current: Occurrence, following: Occurrence | None, *, now: datetime) -> None:
+        """A run, unless a run that is open is in its way."""
+        version = self.due.version
+        run = run_of(self.due.schedule, version, current, queued_at=now)
+        place = take_place(version.definition.overlap, self.places, run.run_id)
+        if place.state is None:
+            self.skip(current, following, "overlap", note=place.note)
+            return
+        self.places = place.places
+        waits = place.state is RunState.WAITING
+        available_at = None if waits else run.available_at
+        self.runs.append(
+            replace(run, state=place.state, turn=self._turn(following), available_at=available_at)
+        )
+
+    def _turn(self, following: Occurrence | None) -> int:
+        """The next place in the backlog; 0 where there is none: nothing came before it, and nothing due after it."""
+        before = self.admitted
+        is_on_time = before == 0 and not self.is_due(following)
+        return 0 if is_on_time else before + 1
+
+    @property
+    def admitted(self) -> int:
+        """How many runs of the backlog were admitted, by this walk and before."""
+        return self.due.schedule.turn + len(self.runs)
+
+    def is_due(self, occurrence: Occurrence | None) -> bool:
+        return occurrence is not None and occurrence.scheduled_at <= self.due_until
+
+    def skip(
+        self,
+        current: Occurrence,
+        following: Occurrence | None,
+        reason: SkipReason,
+        *,
+        note: str | None = None,
+    ) -> None:
+        skip = Skip(
+            schedule_id=self.due.schedule.schedule_id,
+            version=self.due.version.number,
+            from_=current.scheduled_at,
+            until=following.scheduled_at if following else current.scheduled_at + _SECOND,
+            count=1,
+            reason=reason,
+            note=note,
+        )
+        _append_skip(self.skips, skip)
+
+
+def _after_walk(walk: _Walk, current: Occurrence | None, *, last: datetime | None) -> Admission:
+    """What the walk that ended before `current` comes to. A schedule that is on time by it has no backlog any more."""
+    admission = _advanced(walk.due, current, last=last, runs=walk.runs, skips=walk.skips)
+    return replace(
+        admission,
+        turn=walk.admitted if walk.is_due(current) else 0,
+        expected_places=expected_places(walk.due),
+        places=walk.places,
+    )
+
+
+def expected_places(due: DueSchedule) -> Places | None:
+    """What a commit that gives places depends on."""
+    return None if due.version.definition.overlap == "allow" else due.places
 
 
 def nothing_owed(due: DueSchedule) -> Admission:
@@ -225,12 +247,13 @@ def run_of(
     origin: Origin = "schedule",
 ) -> Run:
     """The run of the version's occurrence: queued, or planned where it has no `queued_at`."""
+    due_at = occurrence.scheduled_at + version.delay
     return Run(
         run_id=run_id_of(schedule.schedule_id, version.number, occurrence.scheduled_at),
         schedule_id=schedule.schedule_id,
         version=version.number,
         scheduled_at=occurrence.scheduled_at,
-        due_at=occurrence.scheduled_at,
+        due_at=due_at,
         named_local=occurrence.named_local,
         offset=occurrence.offset,
         period_key=key_of(version, occurrence),
@@ -240,7 +263,7 @@ def run_of(
         state=RunState.PLANNED if queued_at is None else RunState.QUEUED,
         planned_at=planned_at,
         admitted_at=queued_at,
-        available_at=None if queued_at is None else occurrence.scheduled_at,
+        available_at=None if queued_at is None else due_at,
         second_pass=occurrence.second_pass,
     )
 
@@ -253,7 +276,8 @@ def cursor_at_first(version: Version, cadence: Cadence, *, after: datetime) -> C
 def cursor_at(version: Version, occurrence: Occurrence | None) -> Cursor:
     """The cursor of the version at that occurrence; None: it names no more, ever."""
     instant = None if occurrence is None else occurrence.scheduled_at
-    return Cursor(version=version.number, scheduled_at=instant, due_at=instant)
+    due_at = None if instant is None else instant + version.delay
+    return Cursor(version=version.number, scheduled_at=instant, due_at=due_at)
 
 
 def _advanced(
@@ -280,10 +304,6 @@ def _advanced(
     )
 
 
-def _id_of(version: Version, occurrence: Occurrence) -> RunId:
-    return run_id_of(version.schedule_id, version.number, occurrence.scheduled_at)
-
-
 def _named_from(version: Version, cadence: Cadence, cursor: datetime | None) -> Iterator[Occurrence]:
     if cursor is None:
         return
@@ -308,50 +328,10 @@ def _reason_to_skip(
     if due.schedule.status is ScheduleStatus.ENDED:
         return "ended"
     newer = first_that_may_run(due, cadence, following, uses)
-    verdict = judge_overdue(due.policy, due_at=current.scheduled_at, newer_due_at=newer, now=now)
+    verdict = judge_overdue(
+        due.policy, due_at=current.scheduled_at + due.version.delay, newer_due_at=newer, now=now
+    )
     return None if verdict == "run" else verdict
-
-
-def first_that_may_run(
-    due: DueSchedule,
-    cadence: Cadence,
-    following: Occurrence | None,
-    uses: Uses | None,
-) -> datetime | None:
-    """The first instant from `following` on that runs or may run, and is not suspended: only such a one supersedes.
-
-    None too where too many are suppressed to tell, or one that should be was not looked up: then the older one runs,
-    and nothing is lost.
-    """
-    careful_until = due.schedule.careful_until
-    for occurrence in islice(unsuspended_from(due, cadence, following), CAREFUL_INSTANTS_MAX):
-        instant = occurrence.scheduled_at
-        if uses is None:
-            return instant
-        run_id = _id_of(due.version, occurrence)
-        use = uses.get(run_id)
-        if use is None:
-            is_known = run_id in uses or careful_until is None or instant >= careful_until
-            return instant if is_known else None
-        if use.run_id == run_id and use.state not in WILL_NOT_RUN:
-            return instant
-    return None
-
-
-def unsuspended_from(
-    due: DueSchedule, cadence: Cadence, following: Occurrence | None
-) -> Iterator[Occurrence]:
-    """The named instants from `following` on that no suspension skips."""
-    while following is not None:
-        suspension = due.suspension_that_skips(following.scheduled_at)
-        after = following.scheduled_at
-        if suspension is None:
-            yield following
-        elif suspension.until is None:
-            return
-        else:
-            after = suspension.until - timedelta(microseconds=1)
-        following = next_named(due.version, cadence, after)
 
 
 def _append_skip(skips: list[Skip], skip: Skip) -> None:

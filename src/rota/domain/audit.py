@@ -22,6 +22,7 @@ AuditAction = Literal[
     "run.cancel",
     "run.request",
     "run.replay",
+    "delivery.redrive",
 ]
 
 

@@ -57,8 +57,9 @@ def may_be_ordinary(schedule: Schedule, version: Version) -> bool:
     """Whether its row alone says that its instant has no other outcome yet and nothing else is to be done first.
 
     Not where a version waits, runs are parked, the instant lies before `careful_until` (periods may be used, a
-    suspension may cover it) or before the kept history; nor where `version`, which owns its cursor, names none later:
-    the next instant is a whole second, at least one away.
+    suspension may cover it) or before the kept history; nor where runs may not overlap, or fall due later than they are
+    scheduled; nor where `version`, which owns its cursor, names none later: the next instant is a whole second, at
+    least one away.
     """
     instant, until = schedule.cursor.scheduled_at, named_until(version)
     return (
@@ -66,6 +67,7 @@ def may_be_ordinary(schedule: Schedule, version: Version) -> bool:
         and instant is not None
         and schedule.cursor.due_at == instant
         and schedule.cursor.version == schedule.latest_version
+        and version.definition.overlap == "allow"
         and (schedule.careful_until is None or schedule.careful_until <= instant)
         and schedule.history_from <= instant
         and (until is None or until > instant + _SECOND)

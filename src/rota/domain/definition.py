@@ -16,11 +16,13 @@ from rota.domain.json_text import EMPTY_OBJECT, JsonText, encode_json
 from rota.domain.overdue import CatchUpAll, Expire, LatestOnly, OverduePolicy
 from rota.domain.period import PeriodAsked
 from rota.domain.recurrence import Recurrence, parse_recurrence, recurrence_to_wire
-from rota.domain.schedule import Definition
+from rota.domain.schedule import Definition, Overlap
 
 MAX_OCCURRENCES_MAX = 10_000
 """Counted once, when the version is made; a longer life is bounded by `ends_at`."""
 
+NO_SPREAD = timedelta(0)
+SPREAD_MAX = timedelta(hours=24)
 LABELS_MAX = 32
 LABEL_CHARACTERS_MAX = 120
 DEFINITION_FIELDS = frozenset(
@@ -32,6 +34,7 @@ DEFINITION_FIELDS = frozenset(
         "period",
         "overdue",
         "overlap",
+        "spread",
         "params",
         "starts_at",
         "ends_at",
@@ -94,8 +97,10 @@ def parse_definition(value: Mapping[str, object], *, default_anchor: datetime) -
         "fold": parse_choice(errors, value, "fold", get_args(FoldAsked), default="auto"),
         "period": parse_choice(errors, value, "period", get_args(PeriodAsked), default="auto"),
     }
-    if value.get("overlap", "allow") != "allow":
-        errors.add("overlap", 'Only "allow" is offered: runs of one schedule may overlap.')
+    choices["overlap"] = parse_choice(errors, value, "overlap", get_args(Overlap), default="allow")
+    spread = parse_optional_duration(errors, value, "spread") or NO_SPREAD
+    if spread > SPREAD_MAX or spread % timedelta(seconds=1):
+        errors.add("spread", "Give whole seconds, at most PT24H.")
     max_occurrences = _optional_count(errors, value)
     if errors.errors or timezone is None or recurrence is None:
         raise InvalidRequest(*errors.errors)
@@ -110,6 +115,8 @@ def parse_definition(value: Mapping[str, object], *, default_anchor: datetime) -
         starts_at=starts_at,
         ends_at=ends_at,
         max_occurrences=max_occurrences,
+        overlap=cast("Overlap", choices["overlap"]),
+        spread=spread,
     )
 
 
@@ -138,7 +145,8 @@ def definition_to_wire(definition: Definition) -> dict[str, object]:
         "fold": definition.fold,
         "period": definition.period,
         "overdue": None if definition.overdue is None else overdue_to_wire(definition.overdue),
-        "overlap": "allow",
+        "overlap": definition.overlap,
+        "spread": None if definition.spread == NO_SPREAD else format_duration(definition.spread),
         "starts_at": _instant_to_wire(definition.starts_at),
         "ends_at": _instant_to_wire(definition.ends_at),
         "max_occurrences": definition.max_occurrences,

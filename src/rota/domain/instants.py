@@ -10,6 +10,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DATE_AND_TIME = r"(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2})"
 _INSTANT = re.compile(_DATE_AND_TIME + r":(\d{2})(?:\.(\d{1,9}))?(?:Z|([+-])(\d{2}):(\d{2}))", re.ASCII)
 _LOCAL = re.compile(_DATE_AND_TIME + r"(?::(\d{2}))?", re.ASCII)
+_OFFSET = re.compile(r"([+-])(\d{2}):(\d{2})(?::(\d{2}))?", re.ASCII)
 _MILLISECOND = timedelta(milliseconds=1)
 _SECOND = timedelta(seconds=1)
 
@@ -71,6 +72,25 @@ def parse_local(text: str) -> datetime:
 def format_local(local: datetime) -> str:
     """`2026-01-14T09:00`, with seconds only where they are not zero."""
     return local.isoformat(timespec="seconds" if local.second else "minutes")
+
+
+def format_offset(offset: timedelta) -> str:
+    """`-05:00`; with seconds only where the zone has them (before standard time)."""
+    seconds = round(offset.total_seconds())
+    sign = "-" if seconds < 0 else "+"
+    hours, rest = divmod(abs(seconds), 3600)
+    minutes, rest = divmod(rest, 60)
+    return f"{sign}{hours:02d}:{minutes:02d}" + (f":{rest:02d}" if rest else "")
+
+
+def parse_offset(text: str) -> timedelta:
+    """The inverse of `format_offset`. Raises `InvalidExpression`."""
+    match = _OFFSET.fullmatch(text)
+    if match is None:
+        raise InvalidExpression("offset", f"{_shown(text)} is not an offset such as -05:00")
+    sign, hours, minutes, seconds = match.groups()
+    offset = timedelta(hours=int(hours), minutes=int(minutes), seconds=int(seconds or "0"))
+    return -offset if sign == "-" else offset
 
 
 def whole_second_floor(instant: datetime) -> datetime:

@@ -3,34 +3,27 @@
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from rota.domain.identity import fraction_of
+from rota.domain.backoff import Backoff
 from rota.domain.overdue import LatestOnly, OverduePolicy
+from rota.domain.sink import DeliveryPolicy, Sink, WorkerSink
 
 PARAMS_BYTES_MAX = 64 * 1024
 RESULT_BYTES_MAX = 256 * 1024
 
 
+PRIORITY_MAX = 9
+PRIORITY_DEFAULT = 5
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RetryPolicy:
+class RetryPolicy(Backoff):
     """How often a run is tried in all, and how long it waits before each further attempt."""
 
     max_attempts: int = 5
-    initial_delay: timedelta = timedelta(seconds=10)
-    factor: float = 2.0
-    max_delay: timedelta = timedelta(hours=1)
-    jitter: float = 0.2
-    """The share of the delay by which it may be lengthened, 0 to 1."""
 
     def delay_before(self, attempt: int, *, seed: str) -> timedelta:
-        """The wait before attempt `attempt` (2 or more): exponential, capped, lengthened by the jitter.
-
-        The jitter comes from `seed` and not from a generator, so a decision computed again is the same decision.
-        """
-        grown = self.initial_delay.total_seconds() * self.factor ** min(attempt - 2, 64)
-        capped = min(grown, self.max_delay.total_seconds())
-        return timedelta(
-            milliseconds=round(1000 * capped * (1 + self.jitter * fraction_of(f"{seed}/{attempt}")))
-        )
+        """The wait before attempt `attempt` (2 or more)."""
+        return self.delay_after(attempt - 1, seed=f"{seed}/{attempt}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,4 +38,11 @@ class Job:
     lease: timedelta = timedelta(seconds=30)
     """An attempt that has not been heard of for this long is lost."""
     params_bytes_max: int = PARAMS_BYTES_MAX
+    sink: Sink = field(default_factory=WorkerSink)
+    delivery: DeliveryPolicy = field(default_factory=DeliveryPolicy)
+    """How patiently its runs are sent, where the sink is one that they are sent to."""
+    priority: int = PRIORITY_DEFAULT
+    """0 to 9: where there is more than can be run at once, runs of a job with a higher one come first."""
+    max_running: int | None = None
+    """How many of its runs may be in hand at once, of all workers and sinks; None: any number."""
     description: str | None = None

@@ -7,7 +7,9 @@ from datetime import timedelta
 from rota.domain.definition import FieldErrors, overdue_to_wire, parse_optional_duration, parse_overdue
 from rota.domain.durations import format_duration
 from rota.domain.errors import FieldError, InvalidRequest
-from rota.domain.job import PARAMS_BYTES_MAX, Job, RetryPolicy
+from rota.domain.job import PARAMS_BYTES_MAX, PRIORITY_MAX, Job, RetryPolicy
+from rota.domain.numbers import parse_number
+from rota.domain.sink_form import delivery_to_wire, parse_delivery, parse_sink, sink_to_wire
 
 JOB_NAME_PATTERN = re.compile(r"[a-z][a-z0-9_.-]{0,79}", re.ASCII)
 MAX_ATTEMPTS_MAX = 100
@@ -15,7 +17,23 @@ DESCRIPTION_CHARACTERS_MAX = 1_000
 LEASE_MIN = timedelta(seconds=5)
 LEASE_MAX = timedelta(hours=1)
 
-JOB_FIELDS = frozenset({"name", "description", "overdue", "retry", "timeout", "lease", "params_bytes_max"})
+MAX_RUNNING_MAX = 100_000
+
+JOB_FIELDS = frozenset(
+    {
+        "name",
+        "description",
+        "overdue",
+        "retry",
+        "timeout",
+        "lease",
+        "params_bytes_max",
+        "sink",
+        "delivery",
+        "priority",
+        "max_running",
+    }
+)
 RETRY_FIELDS = frozenset({"max_attempts", "initial_delay", "factor", "max_delay", "jitter"})
 
 
@@ -40,7 +58,12 @@ def parse_job(name: str, value: Mapping[str, object]) -> Job:
     lease = default.lease if given_lease is None else given_lease
     if not LEASE_MIN <= lease <= LEASE_MAX:
         errors.add("lease", "Give a duration from PT5S to PT1H.")
-    params_bytes_max = _number(errors, value, "params_bytes_max", low=1, high=PARAMS_BYTES_MAX)
+    params_bytes_max = parse_number(errors, value, "params_bytes_max", low=1, high=PARAMS_BYTES_MAX)
+    given_sink = value.get("sink")
+    sink = default.sink if given_sink is None else errors.attempt("sink", lambda: parse_sink(given_sink))
+    delivery = errors.attempt("delivery", lambda: parse_delivery(value.get("delivery")))
+    priority = parse_number(errors, value, "priority", low=0, high=PRIORITY_MAX)
+    max_running = parse_number(errors, value, "max_running", low=1, high=MAX_RUNNING_MAX)
     description = value.get("description")
     if description is not None and not (
         isinstance(description, str) and len(description) <= DESCRIPTION_CHARACTERS_MAX
@@ -54,6 +77,10 @@ def parse_job(name: str, value: Mapping[str, object]) -> Job:
         timeout=timeout,
         lease=lease,
         params_bytes_max=int(params_bytes_max or default.params_bytes_max),
+        sink=sink or default.sink,
+        delivery=delivery or default.delivery,
+        priority=default.priority if priority is None else int(priority),
+        max_running=None if max_running is None else int(max_running),
         description=description if isinstance(description, str) else None,
     )
 
@@ -74,6 +101,10 @@ def job_to_wire(job: Job) -> dict[str, object]:
         "timeout": None if job.timeout is None else format_duration(job.timeout),
         "lease": format_duration(job.lease),
         "params_bytes_max": job.params_bytes_max,
+        "sink": sink_to_wire(job.sink),
+        "delivery": delivery_to_wire(job.delivery),
+        "priority": job.priority,
+        "max_running": job.max_running,
     }
 
 
@@ -85,9 +116,9 @@ def _parse_retry(value: object) -> RetryPolicy:
         raise InvalidRequest(FieldError("retry", 'Give an object, such as {"max_attempts": 5}.'))
     errors = FieldErrors()
     errors.refuse_unknown(value, RETRY_FIELDS, prefix="retry.")
-    attempts = _number(errors, value, "max_attempts", low=1, high=MAX_ATTEMPTS_MAX, prefix="retry.")
-    factor = _number(errors, value, "factor", low=1, high=100, prefix="retry.", whole=False)
-    jitter = _number(errors, value, "jitter", low=0, high=1, prefix="retry.", whole=False)
+    attempts = parse_number(errors, value, "max_attempts", low=1, high=MAX_ATTEMPTS_MAX, prefix="retry.")
+    factor = parse_number(errors, value, "factor", low=1, high=100, prefix="retry.", whole=False)
+    jitter = parse_number(errors, value, "jitter", low=0, high=1, prefix="retry.", whole=False)
     initial_delay = parse_optional_duration(errors, value, "initial_delay", prefix="retry.")
     max_delay = parse_optional_duration(errors, value, "max_delay", prefix="retry.")
     errors.raise_if_any()
@@ -98,23 +129,3 @@ def _parse_retry(value: object) -> RetryPolicy:
         max_delay=default.max_delay if max_delay is None else max_delay,
         jitter=default.jitter if jitter is None else float(jitter),
     )
-
-
-def _number(
-    errors: FieldErrors,
-    value: Mapping[str, object],
-    name: str,
-    *,
-    low: int,
-    high: int,
-    prefix: str = "",
-    whole: bool = True,
-) -> float | None:
-    given = value.get(name)
-    if given is None:
-        return None
-    kinds = int if whole else (int, float)
-    if isinstance(given, bool) or not isinstance(given, kinds) or not low <= given <= high:
-        errors.add(f"{prefix}{name}", f"Give a {'whole ' if whole else ''}number from {low} to {high}.")
-        return None
-    return given

@@ -22,8 +22,11 @@ TOO_DEEP = f"The JSON nests deeper than {DEPTH_MAX} levels; flatten it, or send 
 EMPTY_OBJECT = JsonText("{}")
 
 
-def decode_json(data: bytes | str, *, bytes_max: int) -> Any:
-    """The value of a JSON text from outside. Raises `TooLarge` (limit in bytes) or `MalformedBody`."""
+def decode_json(data: bytes | str, *, bytes_max: int, levels_around: int = 0) -> Any:
+    """The value of a JSON text from outside. Raises `TooLarge` (limit in bytes) or `MalformedBody`.
+
+    It may nest deeper than what is stored by the levels around that.
+    """
     try:
         encoded = data if isinstance(data, bytes) else data.encode()
         if len(encoded) > bytes_max:
@@ -43,7 +46,7 @@ def decode_json(data: bytes | str, *, bytes_max: int) -> Any:
     except ValueError:
         # An integer of more digits than Python converts (a limit against quadratic time).
         raise MalformedBody("The JSON holds a number that is too long; send it as a string.") from None
-    check_storable(value)
+    check_storable(value, depth=-levels_around)
     return value
 
 

@@ -7,19 +7,15 @@ Where the schedule ends, planned and held runs are dropped as `ended`. Runs of a
 hour: neither pause nor policy concerns them, only the end does.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from rota.domain.admission import (
-    RUNS_PER_ADMISSION_MAX,
-    DueSchedule,
-    SkipReason,
-    first_that_may_run,
-    superseding_probes,
-)
+from rota.domain.admission import RUNS_PER_ADMISSION_MAX, SkipReason
 from rota.domain.cadence import Cadence, Occurrence
+from rota.domain.due import DueSchedule, first_that_may_run, superseding_probes
 from rota.domain.key_uses import KeyProbe, Uses
 from rota.domain.overdue import LatestOnly, judge_overdue
+from rota.domain.overlap import Places, take_place
 from rota.domain.run import Run, RunChange, RunEvent, RunState, next_state
 from rota.domain.schedule import ScheduleStatus, next_named
 
@@ -36,6 +32,14 @@ def newer_probes(due: DueSchedule, cadence: Cadence, run: Run, *, now: datetime)
     return superseding_probes(due, cadence, _next_newer(due, cadence, run), now=now)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """What becomes of a run, and the schedule's places after it."""
+
+    change: RunChange
+    places: Places
+
+
 def judge_planned(
     due: DueSchedule,
     run: Run,
@@ -43,7 +47,7 @@ def judge_planned(
     *,
     now: datetime,
     uses: Uses | None = None,
-) -> RunChange:
+) -> Judged:
     """What becomes of a planned or held run of the schedule, of which `due` gives the run's own version.
 
     `uses` is what `newer_probes` found.
@@ -51,25 +55,30 @@ def judge_planned(
     """
     status = due.schedule.status
     if status is ScheduleStatus.ENDED:
-        return dropped(run, "ended", now=now)
+        return Judged(change=dropped(run, "ended", now=now), places=due.places)
     if run.origin == "backfill":
-        return _queued(run, now=now)
+        return Judged(change=_queued(run, RunState.QUEUED, now=now), places=due.places)
     if status is not ScheduleStatus.ACTIVE:
         held = replace(run, state=next_state(run.state, RunEvent.FELL_DUE_WHILE_PAUSED))
-        return RunChange(expected_state=run.state, run=held)
+        return Judged(change=RunChange(expected_state=run.state, run=held), places=due.places)
     suspension = due.suspension_that_skips(run.due_at)
     if suspension is not None:
-        return dropped(run, suspension.reason, now=now)
+        return Judged(change=dropped(run, suspension.reason, now=now), places=due.places)
     newer = None
     if cadence is not None:
         newer = first_that_may_run(due, cadence, _next_newer(due, cadence, run), uses)
     verdict = judge_overdue(due.policy, due_at=run.due_at, newer_due_at=newer, now=now)
-    return _queued(run, now=now) if verdict == "run" else dropped(run, verdict, now=now)
+    if verdict != "run":
+        return Judged(change=dropped(run, verdict, now=now), places=due.places)
+    place = take_place(due.version.definition.overlap, due.places, run.run_id)
+    if place.state is None:
+        return Judged(change=dropped(run, "overlap", now=now), places=place.places)
+    return Judged(change=_queued(run, place.state, now=now), places=place.places)
 
 
 def _next_newer(due: DueSchedule, cadence: Cadence, run: Run) -> Occurrence | None:
     """The next instant that is both named later than the run's and due later: a moved run is as old as its new time."""
-    return next_named(due.version, cadence, max(run.scheduled_at, run.due_at))
+    return next_named(due.version, cadence, max(run.scheduled_at, run.due_at - due.version.delay))
 
 
 def planned_as_queued(run: Run, event: RunEvent, *, now: datetime) -> Run:
@@ -83,6 +92,14 @@ def dropped(run: Run, reason: SkipReason, *, now: datetime) -> RunChange:
     return RunChange(expected_state=run.state, run=replace(run, state=state, reason=reason, finished_at=now))
 
 
-def _queued(run: Run, *, now: datetime) -> RunChange:
-    event = RunEvent.RELEASED if run.state is RunState.HELD else RunEvent.FELL_DUE
-    return RunChange(expected_state=run.state, run=planned_as_queued(run, event, now=now))
+def _queued(run: Run, state: RunState, *, now: datetime) -> RunChange:
+    """The run as it is admitted in this state, queued or waiting."""
+    is_held, waits = run.state is RunState.HELD, state is RunState.WAITING
+    if waits:
+        event = RunEvent.RELEASED_WHILE_OPEN if is_held else RunEvent.FELL_DUE_WHILE_OPEN
+    else:
+        event = RunEvent.RELEASED if is_held else RunEvent.FELL_DUE
+    admitted = planned_as_queued(run, event, now=now)
+    return RunChange(
+        expected_state=run.state, run=replace(admitted, available_at=None) if waits else admitted
+    )

@@ -9,6 +9,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Literal
 
+from rota.domain.delivery import Delivery
+from rota.domain.effect import Effect
 from rota.domain.errors import IllegalTransition
 from rota.domain.identity import RunId, ScheduleId
 from rota.domain.json_text import JsonText
@@ -17,6 +19,8 @@ from rota.domain.json_text import JsonText
 class RunState(StrEnum):
     PLANNED = "planned"
     HELD = "held"
+    WAITING = "waiting"
+    """Admitted, and to be queued when the run of its schedule that is open ends (`overlap: queue`)."""
     QUEUED = "queued"
     RUNNING = "running"
     SUCCEEDED = "succeeded"
@@ -36,7 +40,10 @@ class RunEvent(StrEnum):
 
     FELL_DUE = "fell_due"
     FELL_DUE_WHILE_PAUSED = "fell_due_while_paused"
+    FELL_DUE_WHILE_OPEN = "fell_due_while_open"
     RELEASED = "released"
+    RELEASED_WHILE_OPEN = "released_while_open"
+    TURN_CAME = "turn_came"
     DROPPED = "dropped"
     RESTORED = "restored"
     ATTEMPT_OPENED = "attempt_opened"
@@ -51,13 +58,17 @@ class RunEvent(StrEnum):
 TRANSITIONS: dict[tuple[RunState, RunEvent], RunState] = {
     (RunState.PLANNED, RunEvent.FELL_DUE): RunState.QUEUED,
     (RunState.PLANNED, RunEvent.FELL_DUE_WHILE_PAUSED): RunState.HELD,
+    (RunState.PLANNED, RunEvent.FELL_DUE_WHILE_OPEN): RunState.WAITING,
     (RunState.PLANNED, RunEvent.DROPPED): RunState.SKIPPED,
     (RunState.PLANNED, RunEvent.CANCELLED): RunState.CANCELLED,
     # Only what was skipped on request, and on request again: see `rota.service.planning.move_occurrence`.
     (RunState.SKIPPED, RunEvent.RESTORED): RunState.PLANNED,
     (RunState.HELD, RunEvent.RELEASED): RunState.QUEUED,
+    (RunState.HELD, RunEvent.RELEASED_WHILE_OPEN): RunState.WAITING,
     (RunState.HELD, RunEvent.DROPPED): RunState.SKIPPED,
     (RunState.HELD, RunEvent.CANCELLED): RunState.CANCELLED,
+    (RunState.WAITING, RunEvent.TURN_CAME): RunState.QUEUED,
+    (RunState.WAITING, RunEvent.CANCELLED): RunState.CANCELLED,
     (RunState.QUEUED, RunEvent.ATTEMPT_OPENED): RunState.RUNNING,
     (RunState.QUEUED, RunEvent.CANCELLED): RunState.CANCELLED,
     (RunState.QUEUED, RunEvent.FOUND_UNREADABLE): RunState.FAILED,
@@ -118,6 +129,9 @@ class Run:
     progress: Progress | None = None
     error: str | None = None
     cancel_requested_at: datetime | None = None
+    turn: int = 0
+    """Its place in its schedule's backlog when it was made: 0 for one that was on time. Of what waits to be started the
+    lower turns come first, so that a long backlog of one schedule keeps no other waiting."""
     second_pass: bool = False
     """Of two occurrences with this local time, the second."""
     carried_by: int | None = None
@@ -160,6 +174,10 @@ class RunDetail:
     run: Run
     attempts: tuple[Attempt, ...]
     result: JsonText | None
+    effects: tuple[Effect, ...] = ()
+    """By the time they were begun."""
+    delivery: Delivery | None = None
+    """The message that asks for its next attempt, where one is on its way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from typing import Literal
 
 from rota.domain.cadence import Cadence, Fold, FoldAsked, Gap, Occurrence
 from rota.domain.errors import FieldError, InvalidRequest
-from rota.domain.identity import ScheduleId
+from rota.domain.identity import ScheduleId, fraction_of
 from rota.domain.json_text import JsonText
 from rota.domain.overdue import OverduePolicy
 from rota.domain.period import Period, PeriodAsked
@@ -22,6 +22,10 @@ LOOK_BACKS = (
     timedelta(days=30 * 366),
 )
 """How far back a rule's last instant is sought, wider and wider: the more often it names one, the nearer it is."""
+
+Overlap = Literal["allow", "skip", "queue"]
+"""What becomes of an occurrence that falls due while a run of its schedule is open: it runs beside it, is skipped, or
+waits until that has ended, where none waits already."""
 
 Boundary = Literal["keep_period", "now"]
 """How a version takes over: with the periods that its forerunners used, or with a fresh series of keys."""
@@ -51,6 +55,9 @@ class Definition:
     ends_at: datetime | None = None
     """Exclusive."""
     max_occurrences: int | None = None
+    overlap: Overlap = "allow"
+    spread: timedelta = timedelta(0)
+    """The window over which the occurrences of one instant are spread, each schedule by an offset of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +90,16 @@ class Version:
     """Runs scheduled and due before this use none of its periods: where its series began; None: at the beginning."""
     named_before: int = 0
     """How many instants earlier versions named in their windows, counted as far as `max_occurrences` may reach."""
+
+    @property
+    def delay(self) -> timedelta:
+        """By how much later than it is scheduled an occurrence falls due: its schedule's place in the spread, whole
+        seconds, the same for ever."""
+        spread = self.definition.spread
+        if not spread:
+            return spread
+        seconds = spread // timedelta(seconds=1)
+        return timedelta(seconds=int(fraction_of(f"spread/{self.schedule_id}") * seconds))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,6 +176,8 @@ class Schedule:
     """Before this instant periods may be used already: each is looked up, and never admitted the set-based way."""
     definition_digest: str
     """Of the body that created it: the same body again answers with the same schedule."""
+    turn: int = 0
+    """How many runs of its present backlog were admitted; 0 where it is on time."""
     revision: int = 1
     """Raised by whatever is done to the schedule, but for admission: who decides by an older one decides nothing."""
 

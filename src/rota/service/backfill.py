@@ -78,7 +78,7 @@ def backfill(
         created = _create(
             context, record, found, (start, end), first_due=first_due, spacing=spacing, actor=actor
         )
-    shown = created or _runs_of(record, found, due_at=first_due, spacing=spacing, now=now)
+    shown = created or _runs_of(record, found, made=0, first_due=first_due, spacing=spacing, now=now)
     return {
         "schedule_id": record.schedule.schedule_id,
         "version": found.version.number,
@@ -143,13 +143,20 @@ def _find(
 
 
 def _runs_of(
-    record: ScheduleRecord, found: _Range, *, due_at: datetime, spacing: timedelta, now: datetime
+    record: ScheduleRecord,
+    found: _Range,
+    *,
+    made: int,
+    first_due: datetime,
+    spacing: timedelta,
+    now: datetime,
 ) -> list[Run]:
-    """The next bounded commit's runs."""
+    """The next bounded commit's runs, behind as many as are `made`. They are a backlog that takes its turns."""
     return [
         replace(
             run_of(record.schedule, found.version, occurrence, planned_at=now, origin="backfill"),
-            due_at=due_at + place * spacing,
+            due_at=first_due + (made + place) * spacing,
+            turn=made + place + 1,
         )
         for place, occurrence in enumerate(found.to_create[:RUNS_PER_ADMISSION_MAX])
     ]
@@ -172,8 +179,8 @@ def _create(
     created: list[Run] = []
     refused_in_a_row = 0
     while found.to_create:
-        due_at = first_due + len(created) * spacing
-        made = _runs_of(record, found, due_at=due_at, spacing=spacing, now=context.clock.now())
+        now = context.clock.now()
+        made = _runs_of(record, found, made=len(created), first_due=first_due, spacing=spacing, now=now)
         is_made = _create_some(context, record, made, range_, is_first=not created, actor=actor)
         if is_made:
             created += made

@@ -9,10 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from rota.domain.admission import DueSchedule, Skip, plan_admission, probes_of
+from rota.domain.admission import Skip, plan_admission, probes_of
 from rota.domain.cadence import Cadence
+from rota.domain.definition import NO_SPREAD
+from rota.domain.due import DueSchedule
 from rota.domain.errors import ZoneRulesDiffer
 from rota.domain.job import Job
+from rota.domain.overlap import Places
 from rota.domain.planned import judge_planned, newer_probes
 from rota.domain.run import Run, RunState
 from rota.domain.schedule import Cursor, Schedule, Version
@@ -42,6 +45,10 @@ class Owed:
     dropped: list[Run] = field(default_factory=list)
     """Planned and held runs as they are when they are skipped: they use no period any more."""
     skips: list[Wire] = field(default_factory=list)
+    planned: list[Run] = field(default_factory=list)
+    """What the change itself plans of what is not due yet."""
+    places: Places = ()
+    """The schedule's open runs, those that would be admitted among them."""
     is_complete: bool = True
 
 
@@ -57,6 +64,8 @@ def foretell(context: Context, record: ScheduleRecord, reigns: Sequence[Reign], 
     pending = reigns[1].version if len(reigns) > 1 else None
     record = replace(record, version=reigns[0].version, pending=pending)
     owed = as_it_stands(context, record, reigns, now=now)
+    if any(reign.version.definition.overlap != "allow" for reign in reigns):
+        owed.places = context.store.read_places(record.schedule.schedule_id)
     ahead, owed.kept = owed.kept, []
     for run in ahead:
         if run.state is RunState.HELD or run.due_at <= now:
@@ -65,10 +74,11 @@ def foretell(context: Context, record: ScheduleRecord, reigns: Sequence[Reign], 
             owed.kept.append(run)
     owed.is_complete = len(ahead) < AHEAD_LOOKED_AT_MAX or bool(owed.kept)
     for _ in range(OWED_COMMITS_MAX):
-        instant = owed.cursor.scheduled_at
-        if instant is None or instant > now:
+        instant, version = owed.cursor.scheduled_at, owed.reigns[0].version
+        is_at_boundary = instant is not None and instant == version.effective_until
+        if instant is None or instant + (NO_SPREAD if is_at_boundary else version.delay) > now:
             return owed
-        if instant != owed.reigns[0].version.effective_until:
+        if not is_at_boundary:
             _admit(owed, context, record, now=now)
         elif len(owed.reigns) > 1:
             record = _take_over(owed, context, record, now=now)
@@ -84,18 +94,19 @@ def _decide(owed: Owed, context: Context, record: ScheduleRecord, run: Run, *, n
     version = record.version
     if run.version != version.number:
         version = context.store.get_version(schedule_id, run.version) or version
-    due = replace(_due(context, record), version=version)
+    due = replace(_due(context, record), version=version, places=owed.places)
     try:
         cadence = context.cadences.of_version(version)
     except ZoneRulesDiffer:  # As for the dispatcher: no newer one is looked for.
-        judged = judge_planned(due, run, None, now=now).run
+        judgement = judge_planned(due, run, None, now=now)
     else:
         probes = newer_probes(due, cadence, run, now=now)
         uses = uses_then(context, schedule_id, probes, expected=owed.runs)
-        judged = judge_planned(due, run, cadence, now=now, uses=uses).run
+        judgement = judge_planned(due, run, cadence, now=now, uses=uses)
+    judged, owed.places = judgement.change.run, judgement.places
     if judged.state is RunState.SKIPPED:
         owed.dropped.append(judged)
-        owed.skips.append({**expected_run_to_wire(judged), "reason": judged.reason})
+        owed.skips.append({**expected_run_to_wire(judged, version), "reason": judged.reason})
     else:
         owed.runs.append(judged)
 
@@ -103,7 +114,7 @@ def _decide(owed: Owed, context: Context, record: ScheduleRecord, run: Run, *, n
 def _admit(owed: Owed, context: Context, record: ScheduleRecord, *, now: datetime) -> None:
     """One commit's instants, of the version that owns the cursor."""
     schedule = replace(record.schedule, cursor=owed.cursor)
-    due = replace(_due(context, record), schedule=schedule)
+    due = replace(_due(context, record), schedule=schedule, places=owed.places)
     cadence = owed.reigns[0].cadence
     uses = uses_then(
         context,
@@ -115,7 +126,7 @@ def _admit(owed: Owed, context: Context, record: ScheduleRecord, *, now: datetim
     admission = plan_admission(due, cadence, now=now, uses=uses)
     owed.runs += admission.runs
     owed.skips += [_skip_to_wire(skip, due.version, cadence) for skip in admission.skips]
-    owed.cursor = admission.cursor
+    owed.cursor, owed.places = admission.cursor, admission.places
 
 
 def _take_over(owed: Owed, context: Context, record: ScheduleRecord, *, now: datetime) -> ScheduleRecord:

@@ -18,8 +18,8 @@ from rota.service.backlog import Owed, as_careful, as_it_stands, foretell
 from rota.service.changes import get_schedule
 from rota.service.context import NOBODY, Actor, Context
 from rota.service.editing import PlannedEdit, check_expected, plan_edit
-from rota.service.forecast import Forecast, Reign, forecast, reigns_of
-from rota.service.representation import Wire, expected_run_to_wire
+from rota.service.forecast import Forecast, Reign, ahead_to_wire, forecast, reigns_of
+from rota.service.representation import Wire
 from rota.service.schedules import plan_pause, plan_resumption
 from rota.store.port import ScheduleChange, ScheduleRecord
 
@@ -49,7 +49,7 @@ def told(context: Context, record: ScheduleRecord, planned: PlannedEdit | None, 
         reigns = reigns_of(context, record)
         as_it_is = as_it_stands(context, record, reigns, now=now)
         seen = _forecast(context, record, as_it_is, after=now)
-        body = _body(record, "edit", carried=[], owed=as_it_is, seen=seen)
+        body = _body(context, record, "edit", carried=[], owed=as_it_is, seen=seen)
         return {**body, "changed": {} if planned is None else planned.changed}
     resolved, activation = planned.resolved, planned.activation
     new = Reign(version=resolved.version, cadence=resolved.cadence)
@@ -63,12 +63,13 @@ def told(context: Context, record: ScheduleRecord, planned: PlannedEdit | None, 
     is_active = record.schedule.status is ScheduleStatus.ACTIVE
     owed = (foretell if is_active else as_it_stands)(context, as_changed, reigns, now=now)
     owed.carried = [*([] if activation is None else activation.carried), *owed.carried]
+    owed.planned = list(planned.ahead)
     seen = Forecast()
     boundary = resolved.version.effective_from - timedelta(seconds=1)
     # Of a version that waits for long: what comes next, and what comes first when it takes over.
     for after in sorted({now, max(now, boundary)} if activation is None else {now}):
         seen.add(_forecast(context, record, owed, after=after, now=now))
-    body = _body(record, "edit", carried=[*owed.carried, *seen.carried], owed=owed, seen=seen)
+    body = _body(context, record, "edit", carried=[*owed.carried, *seen.carried], owed=owed, seen=seen)
     return {
         **body,
         "version": resolved.version.number,
@@ -89,7 +90,7 @@ def dry_run_pause(context: Context, schedule_id: str, *, actor: Actor = NOBODY) 
     change = plan_pause(record, actor, now=now)
     as_it_is = as_it_stands(context, record, reigns_of(context, record), now=now)
     seen = _forecast(context, record, as_it_is, after=now)
-    body = _body(record, "pause", carried=[], owed=as_it_is, seen=Forecast())
+    body = _body(context, record, "pause", carried=[], owed=as_it_is, seen=Forecast())
     withheld = [{**entry, "reason": "paused"} for entry in seen.next if entry["state"] == "named"]
     return {**body, "changed": _status_changed(record, change), "skipped": withheld}
 
@@ -107,7 +108,7 @@ def dry_run_resume(
     else:
         owed = foretell(context, _resumed(record, change), reigns, now=now)
     seen = _forecast(context, record, owed, after=now)
-    body = _body(record, "resume", carried=owed.carried, owed=owed, seen=seen)
+    body = _body(context, record, "resume", carried=owed.carried, owed=owed, seen=seen)
     return {**body, "changed": _status_changed(record, change)}
 
 
@@ -134,7 +135,7 @@ def _forecast(
         after=after,
         cursor=owed.cursor.scheduled_at,
         count=NEXT_SHOWN,
-        carried=owed.carried,
+        carried=[*owed.planned, *owed.carried],
         owed=owed.runs,
         dropped=owed.dropped,
         now=now,
@@ -148,6 +149,7 @@ def _status_changed(record: ScheduleRecord, change: ScheduleChange | None) -> Wi
 
 
 def _body(
+    context: Context,
     record: ScheduleRecord,
     operation: str,
     *,
@@ -156,6 +158,10 @@ def _body(
     seen: Forecast,
 ) -> Wire:
     """The members that every dry run has."""
+
+    def shown(run: Run) -> Wire:
+        return ahead_to_wire(context, run, record.versions)
+
     return {
         "dry_run": True,
         "operation": operation,
@@ -169,10 +175,10 @@ def _body(
         "changes_version": record.schedule.latest_version,
         "period": record.latest.period,
         "kept": [
-            *({**expected_run_to_wire(run), "note": "owed: it is admitted at once"} for run in owed.runs),
-            *(expected_run_to_wire(run) for run in owed.kept[:KEPT_SHOWN_MAX]),
+            *({**shown(run), "note": "owed: it is admitted at once"} for run in owed.runs),
+            *(shown(run) for run in [*owed.planned, *owed.kept][:KEPT_SHOWN_MAX]),
         ],
-        "carried": [expected_run_to_wire(run) for run in carried],
+        "carried": [shown(run) for run in carried],
         "suppressed": seen.suppressed,
         "skipped": [*owed.skips, *seen.skipped],
         "next": seen.next,

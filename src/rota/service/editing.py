@@ -3,7 +3,8 @@
 The protocol. An edit reads the schedule, and decides by what it read: the boundary is the first whole second after now,
 after every instant that has its outcome, and after the version before took over. If the cursor stands at or past the
 boundary, the same commit activates the new version (see `rota.domain.activation`): it closes the window before,
-creates what is carried, and sets the cursor into the new version. Else instants are owed, or it is to wait for a later
+creates what is carried, and sets the cursor into the new version. So it does where what the cursor has still before it
+is merely spread, and not due (`rota.service.not_yet_due`). Else instants are owed, or it is to wait for a later
 boundary: the new version is pending, and the dispatcher activates it when the cursor is there and the boundary comes.
 
 Either way the commit holds only while revision and cursor are as they were read. Admission is conditioned on the same
@@ -11,6 +12,7 @@ two and never crosses a boundary that it knows, so of an edit and an admission t
 one changes nothing and is decided anew.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -22,15 +24,18 @@ from rota.domain.edit_form import Edit, changed_members, merged_definition, merg
 from rota.domain.errors import Conflict, FieldError, InvalidRequest, RotaError, Stale, ZoneRulesDiffer
 from rota.domain.instants import format_instant, whole_second_floor
 from rota.domain.json_text import JsonText, load_json
+from rota.domain.run import Run
 from rota.domain.schedule import Cursor, Definition, ScheduleStatus, Version, last_decided, next_named
 from rota.service.changes import change_of, change_schedule, event_of
 from rota.service.context import NOBODY, Actor, Context
 from rota.service.edit_refusals import check_once, why_ended, why_pending
+from rota.service.forecast import uses_then
 from rota.service.former_rules import boundary_by_new_rules, former_cadence
+from rota.service.not_yet_due import planned_ahead
 from rota.service.representation import Wire
 from rota.service.schedules import check_params_size, record_to_wire
 from rota.service.versions import Place, ResolvedVersion, count_named, next_whole_second, resolve_version
-from rota.store.port import ScheduleChange, ScheduleRecord, read_uses
+from rota.store.port import ScheduleChange, ScheduleRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +51,8 @@ class PlannedEdit:
     activation: Activation | None
     """None: the new version is pending."""
     changed: Wire
+    ahead: tuple[Run, ...] = ()
+    """Planned runs of the version before, which keep the new one from nothing (`rota.service.not_yet_due`)."""
 
 
 def edit_schedule(
@@ -185,29 +192,28 @@ def assemble(
     One that is to take over at once is activated by it, unless instants are owed before; one that is to wait can be
     replaced until its instant, so the cursor stays before it, or at the boundary.
     """
-    schedule, new = record.schedule, resolved.version
-    boundary = new.effective_from
+    schedule, new, boundary = record.schedule, resolved.version, resolved.version.effective_from
     before = replace(record.version, effective_until=boundary)
     cursor = _cursor_before(record, before, cadence)
-    windows = [(before.number, boundary)]
-    if record.pending is not None:
-        windows.append((record.pending.number, record.pending.effective_from))
-    activation = None
-    if cursor.scheduled_at is None or cursor.scheduled_at >= boundary:
+    activation, ahead = None, None
+    is_at_end = cursor.scheduled_at is None or cursor.scheduled_at >= boundary
+    if is_at_once and not is_at_end:
+        ahead = planned_ahead(context, record, before, cadence, cursor=cursor, now=now)
+    if is_at_end or ahead is not None:
         cursor = Cursor(version=before.number, scheduled_at=boundary, due_at=boundary)
         if is_at_once:
-            activation = _activate(context, record, before, resolved, cadence=cadence, now=now)
+            activation = _activate(
+                context, record, before, resolved, cadence=cadence, ahead=ahead or [], now=now
+            )
             cursor = activation.cursor
-    if schedule.cursor.is_looked_at and schedule.cursor.due_at is not None:
-        cursor = cursor.looked_at(schedule.cursor.due_at)
     change = replace(
         change_of(schedule, at=now),
-        cursor=cursor,
+        cursor=_looked_at_as(schedule.cursor, cursor),
         careful_until=None if activation is None else activation.careful_until,
         labels=labels if labels != schedule.labels else None,
         versions=(resolved.new,),
-        windows=tuple(windows),
-        runs=() if activation is None else activation.carried,
+        windows=_closed_windows(record, boundary),
+        runs=() if activation is None else (*(ahead or ()), *activation.carried),
         event=_event_of_edit(record, new, activation, changed, actor, now=now),
     )
     return PlannedEdit(
@@ -217,7 +223,20 @@ def assemble(
         resolved=resolved,
         activation=activation,
         changed=changed,
+        ahead=tuple(ahead or ()),
     )
+
+
+def _looked_at_as(before: Cursor, cursor: Cursor) -> Cursor:
+    """The cursor, looked at as early as the one before it: parked runs are still to be decided."""
+    return cursor.looked_at(before.due_at) if before.is_looked_at and before.due_at is not None else cursor
+
+
+def _closed_windows(record: ScheduleRecord, boundary: datetime) -> tuple[tuple[int, datetime], ...]:
+    """Where windows end, by the versions' numbers: the owner's, and that of a version that is replaced."""
+    owner, pending = record.version, record.pending
+    closed = ((owner.number, boundary),)
+    return closed if pending is None else (*closed, (pending.number, pending.effective_from))
 
 
 def _event_of_edit(
@@ -330,17 +349,19 @@ def _activate(
     resolved: ResolvedVersion,
     *,
     cadence: Cadence | None,
+    ahead: Sequence[Run],
     now: datetime,
 ) -> Activation:
     schedule_id, new = record.schedule.schedule_id, resolved.version
     at_stake = [] if cadence is None else occurrences_at_stake(before, cadence, new, resolved.cadence)
+    probes = stake_probes(before, new, at_stake)
     return plan_activation(
         record.schedule,
         before,
         new,
         resolved.cadence,
         at_stake=at_stake,
-        uses=read_uses(context.store, schedule_id, stake_probes(before, new, at_stake)),
+        uses=uses_then(context, schedule_id, probes, expected=ahead),
         last_run_at=context.store.get_last_run_time(schedule_id),
         now=now,
     )

@@ -97,7 +97,7 @@ def forecast(
     expected = [*carried, *owed]
     if len(reigns) > 1:
         before, new = reigns
-        since = after if now is None else now
+        since = (after if now is None else now) - before.version.delay
         expected += _expected_by(schedule, before, new, after=since if cursor is None else max(since, cursor))
         activation = activation_then(context, schedule, before, new, expected=expected, dropped=dropped)
         seen.carried = list(activation.carried)
@@ -106,13 +106,22 @@ def forecast(
         *carried,
         *context.store.list_ahead(schedule_id, from_=after + timedelta(microseconds=1), limit=AHEAD_READ_MAX),
     ]
-    named = _named(reigns, after=after if cursor is None else max(after, cursor - timedelta(seconds=1)))
+    named = _named(reigns, after=after, cursor=cursor)
     with_uses = _with_uses(context, named, schedule_id, expected=expected, dropped=dropped)
     unplanned, last = _sort_out(seen, with_uses, count=count)
-    entries = sorted([*_entries_of(ahead, seen.carried, after=after), *unplanned], key=itemgetter(0, 1))
+    versions = [reign.version for reign in reigns]
+    decided = _entries_of(context, ahead, seen.carried, versions, after=after)
+    entries = sorted([*decided, *unplanned], key=itemgetter(0, 1))
     seen.next = [wire for _, _, wire in entries[:count]]
-    until = max(filter(None, [last, *(due for due, _, _ in entries[:count])]), default=after)
-    seen.skipped += _skipped(ahead, reigns, after=after, until=until)
+    until = max(filter(None, [last, *(due for due, run_id, _ in entries[:count] if run_id)]), default=after)
+    seen.skipped += [
+        *(
+            {**ahead_to_wire(context, run, versions), "reason": run.reason}
+            for run in ahead
+            if run.state is RunState.SKIPPED and run.scheduled_at <= until
+        ),
+        *(skipped_local_to_wire(local) for local in _gaps(reigns, after=after, until=until)),
+    ]
     return seen
 
 
@@ -131,7 +140,7 @@ def _sort_out(
         last = occurrence.scheduled_at
         wire = named_to_wire(version, occurrence)
         if use is None:
-            admitted.append((last, "", wire))
+            admitted.append((last + version.delay, "", wire))
         elif use.run_id != probe_of(version, occurrence).run_id:
             seen.suppressed.append({**wire, "note": used_note(version, occurrence, use)})
         elif use.state is RunState.CANCELLED:
@@ -141,40 +150,49 @@ def _sort_out(
     return admitted, last
 
 
-def _skipped(
-    ahead: Sequence[Run], reigns: Sequence[Reign], *, after: datetime, until: datetime
-) -> list[Wire]:
-    return [
-        *(
-            {**expected_run_to_wire(run), "reason": run.reason}
-            for run in ahead
-            if run.state is RunState.SKIPPED and run.scheduled_at <= until
-        ),
-        *(skipped_local_to_wire(local) for local in _gaps(reigns, after=after, until=until)),
-    ]
-
-
 def _entries_of(
-    ahead: Sequence[Run], foreseen: Sequence[Run], *, after: datetime
+    context: Context,
+    ahead: Sequence[Run],
+    foreseen: Sequence[Run],
+    versions: Sequence[Version],
+    *,
+    after: datetime,
 ) -> list[tuple[datetime, str, Wire]]:
     """Each with its place in order; those foreseen are not there yet, even if the change were made."""
     return [
         *(
-            (run.due_at, run.run_id, expected_run_to_wire(run))
+            (run.due_at, run.run_id, ahead_to_wire(context, run, versions))
             for run in ahead
             if run.state is not RunState.SKIPPED and run.due_at > after
         ),
         *(
-            (run.due_at, run.run_id, {**expected_run_to_wire(run), "state": "named", "run_id": None})
+            (
+                run.due_at,
+                run.run_id,
+                {**ahead_to_wire(context, run, versions), "state": "named", "run_id": None},
+            )
             for run in foreseen
             if run.due_at > after
         ),
     ]
 
 
-def _named(reigns: Sequence[Reign], *, after: datetime) -> Iterator[tuple[Version, Occurrence]]:
+def ahead_to_wire(context: Context, run: Run, versions: Sequence[Version]) -> Wire:
+    """A run that exists ahead of its time, or would; `versions` are at hand, others are read where it matters."""
+    own = next((version for version in versions if version.number == run.version), None)
+    if own is None and run.due_at != run.scheduled_at and run.origin != "backfill":
+        own = context.store.get_version(run.schedule_id, run.version)
+    return expected_run_to_wire(run, own)
+
+
+def _named(
+    reigns: Sequence[Reign], *, after: datetime, cursor: datetime | None
+) -> Iterator[tuple[Version, Occurrence]]:
+    """What has no outcome yet and falls due after `after`."""
     for reign in reigns:
-        position = after
+        position = after - reign.version.delay
+        if cursor is not None:
+            position = max(position, cursor - timedelta(seconds=1))
         for _ in range(LOOKED_AT_MAX):
             occurrence = next_named(reign.version, reign.cadence, position)
             if occurrence is None:

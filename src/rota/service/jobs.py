@@ -1,8 +1,9 @@
 """Jobs: the table by which the service knows what may be scheduled."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from rota.domain.errors import NotFound
+from rota.domain.job import Job
 from rota.domain.job_form import JOB_NAME_PATTERN, parse_job
 from rota.service.context import Context
 from rota.service.representation import Wire, named_job_to_wire
@@ -13,6 +14,19 @@ def put_job(context: Context, name: str, body: Mapping[str, object]) -> tuple[bo
     job = parse_job(name, body)
     created = context.store.commit_job(job, now=context.clock.now())
     return created, named_job_to_wire(job)
+
+
+def apply_jobs(context: Context, jobs: Iterable[Job], *, dry_run: bool = False) -> Wire:
+    """Makes these jobs as they are given, and says what became of each; with `dry_run` only what would. Others are left
+    alone."""
+    outcomes = []
+    for job in jobs:
+        found = context.store.get_job(job.name)
+        outcome = "created" if found is None else "unchanged" if found == job else "replaced"
+        if not dry_run and found != job:
+            context.store.commit_job(job, now=context.clock.now())
+        outcomes.append({"name": job.name, "outcome": outcome})
+    return {"dry_run": dry_run, "jobs": outcomes}
 
 
 def show_job(context: Context, name: str) -> Wire:

@@ -176,9 +176,9 @@ def _find(
             field="until",
         )
     cadence = context.cadences.of_version(version)
-    after, cursor = now, schedule.cursor.scheduled_at
+    after, cursor = now - version.delay, schedule.cursor.scheduled_at
     if cursor is not None:
-        after = max(now, cursor - _SECOND)
+        after = max(after, cursor - _SECOND)
     named: list[Occurrence] = []
     while cursor is not None and (occurrence := next_named(version, cadence, after)) is not None:
         if occurrence.scheduled_at > until:
@@ -223,8 +223,8 @@ def _create(
             raise kept_changing(record.schedule.schedule_id)
         latest, now = get_schedule(context, record.schedule.schedule_id), context.clock.now()
         if made and is_as_left(record, latest):
-            due = max(now, (latest.schedule.cursor.scheduled_at or now) - _SECOND)
-            plan.to_create = [item for item in plan.to_create[len(made) :] if item.scheduled_at > due]
+            decided = max(now - plan.version.delay, (latest.schedule.cursor.scheduled_at or now) - _SECOND)
+            plan.to_create = [item for item in plan.to_create[len(made) :] if item.scheduled_at > decided]
         else:
             found = _find(context, latest, until=until, now=now, created={run.run_id for run in created})
             plan.to_create, plan.existing, plan.suppressed = found.to_create, found.existing, found.suppressed
@@ -290,7 +290,7 @@ def _planned_run(context: Context, record: ScheduleRecord, scheduled_at: datetim
     schedule = record.schedule
     reign, occurrence = _named_at(context, record, scheduled_at)
     cursor = schedule.cursor.scheduled_at
-    if scheduled_at <= now or cursor is None or scheduled_at < cursor:
+    if scheduled_at + reign.version.delay <= now or cursor is None or scheduled_at < cursor:
         raise Conflict(
             f"The occurrence at {format_instant(scheduled_at)} has fallen due; it is no longer to be planned."
         )

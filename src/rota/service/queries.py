@@ -1,9 +1,11 @@
 """What a list is asked for, from text: filters, and the place after which a page begins."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import TypeVar, cast, get_args
 
 from rota.domain.definition import FieldErrors
+from rota.domain.delivery import DeliveryState
 from rota.domain.errors import FieldError, InvalidExpression, InvalidRequest
 from rota.domain.identity import ScheduleId
 from rota.domain.instants import format_instant, parse_instant
@@ -11,7 +13,7 @@ from rota.domain.run import Origin, RunState
 from rota.domain.schedule import ScheduleStatus
 from rota.service.paging import broken_cursor
 from rota.service.representation import Wire
-from rota.store.port import LedgerKey, RunFilter, ScheduleFilter
+from rota.store.port import DeliveryFilter, LedgerKey, RunFilter, ScheduleFilter
 
 NAME_CHARACTERS_MAX = 400
 """Longer than any id, name or label that is stored: such a text names nothing."""
@@ -19,7 +21,13 @@ NAME_CHARACTERS_MAX = 400
 VERSION_NUMBER_MAX = 999_999_999
 """More than any schedule has versions."""
 
-Choice = TypeVar("Choice", ScheduleStatus, RunState)
+RUN_FILTERS = ("schedule", "job", "state", "origin", "label", "from", "until")
+"""What runs may be chosen by."""
+
+DELIVERY_FILTERS = ("schedule", "job", "state")
+"""What deliveries may be chosen by."""
+
+Choice = TypeVar("Choice", ScheduleStatus, RunState, DeliveryState)
 
 
 def is_name(text: str) -> bool:
@@ -41,21 +49,49 @@ def parse_schedule_filter(asked: Mapping[str, str]) -> ScheduleFilter:
 
 
 def parse_run_filter(asked: Mapping[str, str]) -> RunFilter:
-    """Of the fields `schedule`, `state`, `job`, `origin`, `label`; others are left alone.
-
-    Raises `InvalidRequest` with all bad ones.
-    """
+    """Of the fields in `RUN_FILTERS`; others are left alone. Raises `InvalidRequest` with all bad ones."""
     errors = FieldErrors()
     schedule_id = errors.attempt("schedule", lambda: _name(asked, "schedule"))
+    from_ = errors.attempt("from", lambda: _instant(asked, "from"))
+    until = errors.attempt("until", lambda: _instant(asked, "until"))
+    if from_ is not None and until is not None and until <= from_:
+        errors.add("until", "It lies not after from; give a later instant.")
     filter_ = RunFilter(
         schedule_id=None if schedule_id is None else ScheduleId(schedule_id),
         state=errors.attempt("state", lambda: _choice(asked, "state", RunState)),
         job=errors.attempt("job", lambda: _name(asked, "job")),
         origin=cast("Origin | None", errors.attempt("origin", lambda: _origin(asked))),
         label=errors.attempt("label", lambda: _label(asked)),
+        from_=from_,
+        until=until,
     )
     errors.raise_if_any()
     return filter_
+
+
+def parse_delivery_filter(asked: Mapping[str, str]) -> DeliveryFilter:
+    """Of the fields in `DELIVERY_FILTERS`; others are left alone. Raises `InvalidRequest` with all bad ones."""
+    errors = FieldErrors()
+    schedule_id = errors.attempt("schedule", lambda: _name(asked, "schedule"))
+    filter_ = DeliveryFilter(
+        state=errors.attempt("state", lambda: _choice(asked, "state", DeliveryState)),
+        job=errors.attempt("job", lambda: _name(asked, "job")),
+        schedule_id=None if schedule_id is None else ScheduleId(schedule_id),
+    )
+    errors.raise_if_any()
+    return filter_
+
+
+def texts_of(errors: FieldErrors, body: Mapping[str, object], names: Sequence[str]) -> dict[str, str]:
+    """The members of a body that a filter is read from, as a query has them; null is as if left out."""
+    texts: dict[str, str] = {}
+    for name in names:
+        given = body.get(name)
+        if isinstance(given, str):
+            texts[name] = given
+        elif given is not None:
+            errors.add(name, "Give a text, or leave it out.")
+    return texts
 
 
 def name_place_to_wire(name: str) -> Wire:
@@ -132,6 +168,11 @@ def _name(asked: Mapping[str, str], field: str) -> str | None:
         message = f"Give 1 to {NAME_CHARACTERS_MAX} characters, none of them NUL."
         raise InvalidRequest(FieldError(field, message))
     return given
+
+
+def _instant(asked: Mapping[str, str], field: str) -> datetime | None:
+    given = asked.get(field)
+    return None if given is None else parse_instant(given)
 
 
 def _label(asked: Mapping[str, str]) -> tuple[str, str] | None:

@@ -1,14 +1,17 @@
 """Domain values in wire names: the same shapes for HTTP, the CLI and the library."""
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from rota.domain.admission import Skip
 from rota.domain.audit import AuditEvent
 from rota.domain.cadence import Occurrence, SkippedLocal, explain
-from rota.domain.definition import definition_to_wire, overdue_to_wire
+from rota.domain.definition import NO_SPREAD, definition_to_wire, overdue_to_wire
+from rota.domain.delivery import Delivery
+from rota.domain.durations import format_duration
+from rota.domain.effect import Effect
 from rota.domain.identity import replayed_run_id
-from rota.domain.instants import EPOCH, format_instant, format_local
+from rota.domain.instants import EPOCH, format_instant, format_local, format_offset
 from rota.domain.job import Job
 from rota.domain.job_form import job_to_wire
 from rota.domain.json_text import load_json
@@ -36,6 +39,7 @@ def schedule_to_wire(record: ScheduleRecord, job: Job, *, next_due: datetime | N
         "period": version.period,
         "overdue": overdue_to_wire(definition.overdue or job.overdue),
         "asked": {name: asked[name] for name in ("fold", "period", "overdue")},
+        "delay": _delay_to_wire(version),
         "params": load_json(definition.params),
         "labels": load_json(schedule.labels),
         "version": version.number,
@@ -43,7 +47,7 @@ def schedule_to_wire(record: ScheduleRecord, job: Job, *, next_due: datetime | N
         "status": schedule.status.value,
         "status_reason": schedule.status_reason,
         "suspensions": [_suspension_to_wire(suspension) for suspension in record.suspensions],
-        "next_due": optional_instant(next_due or schedule.cursor.scheduled_at),
+        "next_due": optional_instant(next_due or next_due_at(record)),
         "effective_from": format_instant(version.effective_from),
         "pending": None if record.pending is None else version_to_wire(record.pending, job),
         "created_at": format_instant(schedule.created_at),
@@ -53,14 +57,28 @@ def schedule_to_wire(record: ScheduleRecord, job: Job, *, next_due: datetime | N
     }
 
 
+def next_due_at(record: ScheduleRecord) -> datetime | None:
+    """When the instant falls due at which the schedule stands, or its next version takes over there."""
+    instant, version = record.schedule.cursor.scheduled_at, record.version
+    if instant is None or instant == version.effective_until:
+        return instant
+    return instant + version.delay
+
+
+def _delay_to_wire(version: Version) -> str | None:
+    return None if version.definition.spread == NO_SPREAD else format_duration(version.delay)
+
+
 MEMBER_ORDER: Mapping[str, tuple[str, ...]] = {
     "": (
         *("id", "job", "timezone", "recurrence", "gap", "fold", "period", "overdue", "overlap"),
         *(
+            "spread",
             "starts_at",
             "ends_at",
             "max_occurrences",
             "asked",
+            "delay",
             "params",
             "labels",
             "version",
@@ -119,7 +137,7 @@ def named_to_wire(version: Version, occurrence: Occurrence) -> Wire:
     """An occurrence to come that nothing was decided about yet."""
     return {
         **occurrence_to_wire(occurrence),
-        "due_at": format_instant(occurrence.scheduled_at),
+        "due_at": format_instant(occurrence.scheduled_at + version.delay),
         "version": version.number,
         "period_key": key_of(version, occurrence),
         "state": "named",
@@ -127,12 +145,13 @@ def named_to_wire(version: Version, occurrence: Occurrence) -> Wire:
     }
 
 
-def expected_run_to_wire(run: Run) -> Wire:
-    """A run that exists ahead of its time, in the shape of `named_to_wire`."""
+def expected_run_to_wire(run: Run, version: Version | None) -> Wire:
+    """A run that exists ahead of its time, in the shape of `named_to_wire`; `version` is its own."""
+    delay = NO_SPREAD if version is None else version.delay
     notes = []
     if run.origin == "backfill":
         notes.append("backfill")
-    elif run.due_at != run.scheduled_at:
+    elif run.due_at != run.scheduled_at + delay:
         notes.append(f"moved from {format_instant(run.scheduled_at)}")
     if run.carried_by is not None:
         notes.append(f"carried by version {run.carried_by}")
@@ -161,6 +180,7 @@ def version_to_wire(version: Version, job: Job) -> Wire:
         "period": version.period,
         "overdue": overdue_to_wire(definition.overdue or job.overdue),
         "asked": {name: asked[name] for name in ("fold", "period", "overdue")},
+        "delay": _delay_to_wire(version),
         "params": load_json(definition.params),
         "effective_from": format_instant(version.effective_from),
         "effective_until": optional_instant(version.effective_until),
@@ -218,7 +238,24 @@ def run_detail_to_wire(detail: RunDetail, *, made_by: Wire | None) -> Wire:
         **run_to_wire(detail.run),
         "result": None if detail.result is None else load_json(detail.result),
         "attempts": [_attempt_to_wire(attempt) for attempt in detail.attempts],
+        "effects": [_effect_to_wire(effect) for effect in detail.effects],
+        "delivery": None if detail.delivery is None else delivery_to_wire(detail.delivery),
         "made_by": made_by,
+    }
+
+
+def delivery_to_wire(delivery: Delivery) -> Wire:
+    return {
+        "run_id": delivery.run_id,
+        "attempt": delivery.attempt,
+        "schedule_id": delivery.schedule_id,
+        "job": delivery.job,
+        "state": delivery.state.value,
+        "tries": delivery.tries,
+        "first_at": format_instant(delivery.first_at),
+        "next_at": optional_instant(delivery.next_at),
+        "sent_at": optional_instant(delivery.sent_at),
+        "error": delivery.error,
     }
 
 
@@ -253,15 +290,6 @@ def optional_instant(instant: datetime | None) -> str | None:
     return None if instant is None else format_instant(instant)
 
 
-def format_offset(offset: timedelta) -> str:
-    """`-05:00`; with seconds only where the zone has them (before standard time)."""
-    seconds = round(offset.total_seconds())
-    sign = "-" if seconds < 0 else "+"
-    hours, rest = divmod(abs(seconds), 3600)
-    minutes, rest = divmod(rest, 60)
-    return f"{sign}{hours:02d}:{minutes:02d}" + (f":{rest:02d}" if rest else "")
-
-
 def _suspension_to_wire(suspension: Suspension) -> Wire:
     return {
         "from": format_instant(suspension.from_),
@@ -280,6 +308,16 @@ def _attempt_to_wire(attempt: Attempt) -> Wire:
         "finished_at": optional_instant(attempt.finished_at),
         "outcome": None if attempt.outcome is None else attempt.outcome.value,
         "error": attempt.error,
+    }
+
+
+def _effect_to_wire(effect: Effect) -> Wire:
+    return {
+        "name": effect.name,
+        "begun_by": effect.begun_by,
+        "begun_at": format_instant(effect.begun_at),
+        "recorded_at": optional_instant(effect.recorded_at),
+        "result": None if effect.result is None else load_json(effect.result),
     }
 
 

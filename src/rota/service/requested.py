@@ -150,6 +150,11 @@ def _replay_of(context: Context, run_id: str, *, now: datetime) -> Run:
         for number in count(1)
         if context.store.get_run(RunId(replay_run_id_of(first.run_id, number))) is None
     )
+    return replay_of(first, number, now=now)
+
+
+def replay_of(first: Run, number: int, *, now: datetime, turn: int = 0) -> Run:
+    """The replay of that number of an occurrence, whose first run is given."""
     return Run(
         run_id=replay_run_id_of(first.run_id, number),
         schedule_id=first.schedule_id,
@@ -165,5 +170,6 @@ def _replay_of(context: Context, run_id: str, *, now: datetime) -> Run:
         state=RunState.QUEUED,
         admitted_at=now,
         available_at=whole_second_floor(now),
+        turn=turn,
         second_pass=first.second_pass,
     )

@@ -4,6 +4,7 @@ from rota.domain.audit import AuditEvent
 from rota.domain.errors import Conflict, NotFound, UnreadableRow
 from rota.domain.identity import RunId, ScheduleId
 from rota.domain.job import Job
+from rota.domain.json_text import encode_json
 from rota.domain.run import SETTLED, RunDetail, RunState
 from rota.service.context import NOBODY, Actor, Context
 from rota.service.queries import is_name
@@ -49,6 +50,7 @@ def cancel_run(context: Context, run_id: str, *, actor: Actor = NOBODY) -> Wire:
         at=now,
         actor=actor.name,
         reason=actor.reason,
+        details=encode_json({"run_id": run_id}),
     )
     run = context.store.commit_cancel(RunId(run_id), event=event, now=now)
     if run is not None and run.state in SETTLED and run.state is not RunState.CANCELLED:

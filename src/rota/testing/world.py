@@ -27,8 +27,10 @@ from typing import Self
 
 from rota.application import Rota
 from rota.config import Settings
+from rota.domain.job import Job
+from rota.domain.run import RunState
 from rota.store.memory import MemoryStore
-from rota.store.port import Fence, Store
+from rota.store.port import Fence, Heartbeat, RunFilter, Store
 from rota.testing.clock import ManualClock, as_utc
 from rota.testing.quiet import only_from
 from rota.worker.registry import Registry
@@ -103,17 +105,21 @@ class World:
             raise ValueError(
                 f"{end.isoformat()} lies in the past; it is {self.now.isoformat()} in this world."
             )
-        self.settle()
+        self._settle(end)
         while (instant := self._next_instant(end)) is not None:
             self.clock.set(instant)
-            self.settle()
-        # A handler may have moved the clock itself, to stand for the time that its work takes.
-        if self.now < end:
+            self._settle(end)
+        # A handler may have moved the clock further, to stand for the time that its work takes.
+        if self.now <= end:
             self.clock.set(end)
-        self.settle()
+            self._settle(end)
 
     def settle(self) -> None:
         """Does whatever is to be done now: the dispatcher and the worker take steps until neither has more to do."""
+        self._settle(datetime.max.replace(tzinfo=UTC))
+
+    def _settle(self, end: datetime) -> None:
+        """The same; but what handlers leave to be done past `end` is left: they may take longer than their interval."""
         with only_from(self._log_level):
             for _ in range(STEPS_AT_ONE_INSTANT_MAX):
                 now = self.now
@@ -122,7 +128,41 @@ class World:
                 is_busy = admitted.admitted or admitted.recovered or worked.opened or worked.settled
                 if not is_busy and admitted.wake_at > now and worked.wake_at > now:
                     return
+                if self.now > end:
+                    return
         raise NeverRests(f"There is always more to do at {self.now.isoformat()}.")
+
+    def work_for(self, duration: timedelta) -> None:
+        """Called by a handler: its work takes so long. What falls due meanwhile is admitted, while its run is open.
+
+        Nothing else is begun until the handler returns: one handler runs at a time in this world.
+        """
+        end = self.now + duration
+        while (instant := self._next_instant(end)) is not None:
+            self.clock.set(instant)
+            self._admit()
+        self.clock.set(end)
+        self._admit()
+
+    def _admit(self) -> None:
+        """What the dispatcher does, and the signs of life of whoever works."""
+        store, now = self.store, self.now
+        running = store.list_runs(RunFilter(state=RunState.RUNNING), before=None, limit=store.elements_max)
+        signs = [
+            Heartbeat(
+                run_id=run.run_id,
+                attempt=run.attempt,
+                lease_expires_at=now + (store.get_job(run.job) or Job(name=run.job)).lease,
+                progress=None,
+            )
+            for run in running
+        ]
+        if signs:
+            store.commit_heartbeats(signs, now=now)
+        for _ in range(STEPS_AT_ONE_INSTANT_MAX):
+            if self.dispatcher.step(now).wake_at > now:
+                return
+        raise NeverRests(f"There is always more to admit at {now.isoformat()}.")
 
     def close(self) -> None:
         """Closes the store."""
@@ -145,7 +185,7 @@ class World:
         instants = [due.earliest for due in due_times.values()]
         lost = self.store.read_lost(partitions, now=end, limit=1)
         instants += [attempt.attempt.lease_expires_at for attempt in lost]
-        delivery = self.store.read_next_delivery_time([job.name for job in self.app.registry.jobs()])
+        delivery = self.store.read_next_intent_time([job.name for job in self.app.registry.jobs()])
         if delivery is not None:
             instants.append(delivery)
         return min((instant for instant in instants if self.now < instant <= end), default=None)

@@ -1,14 +1,17 @@
 """The attempts that a worker has: those that run, those that ended, and handlers that outlive their attempts."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from queue import Empty, SimpleQueue
 
 from rota.domain.durations import format_duration
 from rota.domain.run import AttemptOutcome
-from rota.domain.settlement import AttemptEnd, Settlement, settle_attempt
+from rota.domain.settlement import AttemptEnd
 from rota.telemetry import get_logger
-from rota.worker.open_attempt import NOTHING, AttemptKey, Moment, OpenAttempt
+from rota.wire.assignment import AttemptId
+from rota.wire.reports import storable
+from rota.worker.gateway import EndReport
+from rota.worker.open_attempt import NOTHING, Moment, OpenAttempt
 
 log = get_logger("worker")
 
@@ -20,16 +23,15 @@ class EndedAttempt:
     attempt: OpenAttempt
     end: AttemptEnd
     ended_at: datetime
+    is_refused: bool = False
+    """Its own end was refused; this one only says so."""
 
-    def settlement(self) -> Settlement:
-        run = self.attempt.opened.run
-        return settle_attempt(
-            run_id=run.run_id,
-            attempt=run.attempt,
+    def report(self) -> EndReport:
+        return EndReport(
+            assignment=self.attempt.assignment,
             end=self.end,
-            retry=self.attempt.opened.job.retry,
-            cancel_requested=self.attempt.signals.is_cancel_requested,
-            now=self.ended_at,
+            ended_at=self.ended_at,
+            is_cancel_requested=self.attempt.signals.is_cancel_requested,
         )
 
     def is_heartbeat_due(self) -> bool:
@@ -43,19 +45,24 @@ class Attempts:
 
     def __init__(self, concurrency: int) -> None:
         self._concurrency = concurrency
-        self._running: dict[AttemptKey, OpenAttempt] = {}
-        self._ended: dict[AttemptKey, EndedAttempt] = {}
-        self._outliving: dict[AttemptKey, OpenAttempt] = {}
-        self._returned: SimpleQueue[tuple[AttemptKey, AttemptEnd]] = SimpleQueue()
+        self._running: dict[AttemptId, OpenAttempt] = {}
+        self._ended: dict[AttemptId, EndedAttempt] = {}
+        self._outliving: dict[AttemptId, OpenAttempt] = {}
+        self._returned: SimpleQueue[tuple[AttemptId, AttemptEnd]] = SimpleQueue()
 
     @property
     def slots(self) -> int:
         """How many more handlers may be started; a handler that outlives its attempt keeps its slot."""
         return self._concurrency - len(self._running) - len(self._outliving)
 
+    def count_of(self, job: str) -> int:
+        """How many slots handlers of that job have."""
+        held = [*self._running.values(), *self._outliving.values()]
+        return sum(attempt.assignment.job == job for attempt in held)
+
     @property
     def is_open(self) -> bool:
-        """Whether the store still waits for the end of any."""
+        """Whether Rota still waits for the end of any."""
         return bool(self._running or self._ended)
 
     def running(self) -> list[OpenAttempt]:
@@ -67,7 +74,7 @@ class Attempts:
     def put_running(self, attempt: OpenAttempt) -> None:
         self._running[attempt.key] = attempt
 
-    def put_returned(self, key: AttemptKey, end: AttemptEnd) -> None:
+    def put_returned(self, key: AttemptId, end: AttemptEnd) -> None:
         """A handler returned or raised."""
         self._returned.put((key, end))
 
@@ -76,6 +83,13 @@ class Attempts:
         if attempt.key in self._running:
             self._outlive(attempt)
         self._ended[attempt.key] = EndedAttempt(attempt=attempt, end=end, ended_at=moment.wall)
+
+    def put_refused(self, ended: EndedAttempt, problem: str) -> EndedAttempt:
+        """Its report will never be taken: it has failed for good instead, which the answer tells."""
+        error = storable(f"The end of the attempt ({ended.end.outcome}) was refused: {problem}")
+        end = AttemptEnd(outcome=AttemptOutcome.FAILED, error=error, retryable=False)
+        self._ended[ended.attempt.key] = replace(ended, end=end, is_refused=True)
+        return self._ended[ended.attempt.key]
 
     def forget(self, attempt: OpenAttempt) -> None:
         """Nothing is to be reported of it any more."""

@@ -1,68 +1,19 @@
 """What a handler is given: the run it works on, the way to report progress, and the question whether to stop."""
 
 import math
-import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
+from typing import TypeVar, overload
 
 from rota.domain.json_text import load_json
 from rota.domain.run import Progress
-from rota.store.port import OpenedAttempt
-from rota.worker.outcome import CancelledRun, storable
+from rota.wire.assignment import Assignment
+from rota.wire.reports import PROGRESS_MESSAGE_CHARACTERS_MAX, storable
+from rota.worker.effects import Effects, IfInDoubt
+from rota.worker.outcome import CancelledRun
+from rota.worker.signals import Signals
 
-PROGRESS_MESSAGE_CHARACTERS_MAX = 500
-
-
-class Signals:
-    """What passes between a handler and its worker while an attempt runs. Threads may share it.
-
-    Of progress only the latest is kept, and `notify` is called only where no report was waiting yet: a handler that
-    reports in a tight loop wakes its worker once for each report that is sent.
-    """
-
-    def __init__(self, notify: Callable[[], None]) -> None:
-        self._notify = notify
-        self._lock = threading.Lock()
-        self._progress: Progress | None = None
-        self._is_cancel_requested = False
-        self._is_over = False
-
-    @property
-    def is_cancel_requested(self) -> bool:
-        """Somebody asked the run to stop."""
-        return self._is_cancel_requested
-
-    @property
-    def is_over(self) -> bool:
-        """The attempt is not this handler's any more: stale, timed out or interrupted."""
-        return self._is_over
-
-    @property
-    def has_progress(self) -> bool:
-        return self._progress is not None
-
-    def report(self, progress: Progress) -> None:
-        with self._lock:
-            is_first, self._progress = self._progress is None, progress
-        if is_first:
-            self._notify()
-
-    def take_progress(self) -> Progress | None:
-        """What was reported since the last call."""
-        with self._lock:
-            progress, self._progress = self._progress, None
-            return progress
-
-    def give_back(self, progress: Progress | None) -> None:
-        """Progress that could not be sent is kept, unless the handler has reported since."""
-        with self._lock:
-            self._progress = self._progress or progress
-
-    def request_cancel(self) -> None:
-        self._is_cancel_requested = True
-
-    def end(self) -> None:
-        self._is_over = True
+T = TypeVar("T")
 
 
 class RunContext:
@@ -72,10 +23,10 @@ class RunContext:
     repeated attempt changes it once.
     """
 
-    def __init__(self, opened: OpenedAttempt, signals: Signals) -> None:
-        self._run = opened.run
-        self._version = opened.version
+    def __init__(self, assignment: Assignment, signals: Signals, effects: Effects) -> None:
+        self._run = assignment
         self._signals = signals
+        self._effects = effects
         self._params: dict[str, object] | None = None
 
     def __repr__(self) -> str:
@@ -125,7 +76,7 @@ class RunContext:
 
     @property
     def timezone(self) -> str:
-        return self._version.definition.timezone
+        return self._run.timezone
 
     @property
     def offset(self) -> timedelta:
@@ -140,7 +91,7 @@ class RunContext:
     def params(self) -> dict[str, object]:
         """The params of the run's version: a copy for this attempt, which may be changed without effect elsewhere."""
         if self._params is None:
-            self._params = load_json(self._version.definition.params)
+            self._params = load_json(self._run.params)
         return self._params
 
     def progress(self, fraction: float, message: str | None = None) -> None:
@@ -156,6 +107,24 @@ class RunContext:
             raise TypeError(f"Give the message as a text, not as {type(message).__name__}.")
         shown = None if message is None else storable(message, characters_max=PROGRESS_MESSAGE_CHARACTERS_MAX)
         self._signals.report(Progress(fraction=float(fraction), message=shown))
+
+    @overload
+    def once(
+        self, name: str, effect: Callable[[], Awaitable[T]], *, if_in_doubt: IfInDoubt = "again"
+    ) -> Awaitable[T]: ...
+    @overload
+    def once(self, name: str, effect: Callable[[], T], *, if_in_doubt: IfInDoubt = "again") -> T: ...
+    def once(self, name: str, effect: Callable[[], object], *, if_in_doubt: IfInDoubt = "again") -> object:
+        """Does an effect that the run's attempts are to do once, and returns its result, a JSON value or None.
+
+        Where an earlier attempt recorded it, the recorded result is returned and nothing is done. Where one began it
+        and recorded no end, it may have come to pass or not: it is done `again`, or the run is to `fail`
+        (`EffectInDoubt`). Of an async function what comes back is to be awaited.
+
+        Raises what the effect raises, `CancelledRun` where the attempt is no longer this worker's, `PermanentFailure`
+        where its result cannot be kept, and `TypeError` or `ValueError` for what is no name or no function.
+        """
+        return self._effects.once(name, effect, if_in_doubt=if_in_doubt)
 
     @property
     def is_cancelled(self) -> bool:

@@ -18,9 +18,10 @@ from typing import Protocol
 from rota.domain.run import AttemptOutcome
 from rota.domain.settlement import AttemptEnd
 from rota.telemetry import get_logger
-from rota.worker.context import RunContext, Signals
-from rota.worker.outcome import end_of_error, end_of_result
+from rota.worker.context import RunContext
+from rota.worker.outcome import end_of_error, end_of_result, verdict_of
 from rota.worker.registry import RegisteredJob
+from rota.worker.signals import Signals
 
 LOOP_ENDS_WITHIN_SECONDS = 1.0
 """How long a closing event loop waits for the tasks that it cancelled."""
@@ -176,10 +177,18 @@ class InlineCalls:
         pass
 
 
+def call_to_its_end(entry: RegisteredJob, context: RunContext, signals: Signals) -> AttemptEnd:
+    """Runs a handler to its end in this thread; an async one in an event loop of its own, so not within another."""
+    if entry.is_async:
+        return asyncio.run(await_handler(entry, context, signals))
+    return call_handler(entry, context, signals)
+
+
 def call_handler(entry: RegisteredJob, context: RunContext, signals: Signals) -> AttemptEnd:
-    """Runs a sync handler to its end."""
+    """Runs a sync handler to its end, where its guard lets it."""
     try:
-        return end_of_result(entry.handler(context))
+        moot = None if entry.guard is None else verdict_of(entry.guard(context))
+        return end_of_result(entry.handler(context) if moot is None else moot)
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
             # The person at the keyboard means the program, not the handler that runs in place.
@@ -188,12 +197,16 @@ def call_handler(entry: RegisteredJob, context: RunContext, signals: Signals) ->
 
 
 async def await_handler(entry: RegisteredJob, context: RunContext, signals: Signals) -> AttemptEnd:
-    """Runs an async handler to its end."""
+    """Runs an async handler to its end, where its guard lets it."""
     try:
-        result = entry.handler(context)
-        return end_of_result(await result if inspect.isawaitable(result) else result)
+        moot = None if entry.guard is None else verdict_of(await _awaited(entry.guard(context)))
+        return end_of_result(await _awaited(entry.handler(context)) if moot is None else moot)
     except BaseException as error:  # noqa: BLE001 - the same: an asyncio task would take the loop with it
         return _raised(error, context, signals)
+
+
+async def _awaited(result: object) -> object:
+    return await result if inspect.isawaitable(result) else result
 
 
 def _raised(error: BaseException, context: RunContext, signals: Signals) -> AttemptEnd:

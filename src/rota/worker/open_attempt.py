@@ -8,18 +8,16 @@ once.
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from rota.domain.identity import RunId
-from rota.store.port import OpenedAttempt
-from rota.worker.context import RunContext, Signals
+from rota.wire.assignment import Assignment, AttemptId
+from rota.worker.context import RunContext
 from rota.worker.execution import Stop
+from rota.worker.signals import Signals
 
 HEARTBEATS_PER_LEASE = 3
 PROGRESS_FLUSH = timedelta(milliseconds=500)
 """Reported progress waits no longer than this for a heartbeat."""
 
 NOTHING = timedelta(0)
-
-AttemptKey = tuple[RunId, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,25 +38,25 @@ class Moment:
 class OpenAttempt:
     """An attempt whose handler runs; one thread uses it, but for its signals."""
 
-    opened: OpenedAttempt
+    assignment: Assignment
     context: RunContext
     signals: Signals
     began: Moment
     heard: Moment
-    """When the store last heard of it."""
+    """When Rota last heard of it."""
     stop: Stop
 
     @property
-    def key(self) -> AttemptKey:
-        return self.opened.run.run_id, self.opened.run.attempt
+    def key(self) -> AttemptId:
+        return self.assignment.key
 
     @property
     def lease(self) -> timedelta:
-        return self.opened.job.lease
+        return self.assignment.lease
 
     @property
     def timeout(self) -> timedelta | None:
-        return self.opened.job.timeout
+        return self.assignment.timeout
 
     def has_timed_out(self, moment: Moment) -> bool:
         return self.timeout is not None and moment.since(self.began) >= self.timeout

@@ -1,7 +1,6 @@
 """How a handler's return or exception becomes the end of its attempt, in text that every store can keep."""
 
 import inspect
-import re
 from dataclasses import dataclass
 from traceback import TracebackException
 
@@ -9,9 +8,8 @@ from rota.domain.errors import RotaError
 from rota.domain.job import RESULT_BYTES_MAX
 from rota.domain.json_text import encode_json
 from rota.domain.run import AttemptOutcome
-from rota.domain.settlement import ERROR_CHARACTERS_MAX, AttemptEnd
-
-_NOT_STORABLE = re.compile("[\x00\ud800-\udfff]")
+from rota.domain.settlement import AttemptEnd
+from rota.wire.reports import storable
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +24,13 @@ class Moot:
 
 class PermanentFailure(RotaError):
     """A handler raises it, or a class of its own below it, where trying again is useless: the run fails at once."""
+
+
+class EffectInDoubt(PermanentFailure):
+    """An earlier attempt began an effect and recorded no end of it, and the handler asked to fail then.
+
+    Find out whether it came to pass, and replay the run where it did not.
+    """
 
 
 class CancelledRun(RotaError):
@@ -53,6 +58,19 @@ def end_of_result(result: object) -> AttemptEnd:
         return _unusable(message_of(error))
 
 
+def verdict_of(answer: object) -> Moot | None:
+    """What a guard's answer means: None lets the handler go on. Raises `TypeError` for what is no answer."""
+    if answer is None or isinstance(answer, Moot):
+        return answer
+    if isinstance(answer, str) and answer:
+        return Moot(answer)
+    if inspect.iscoroutine(answer):
+        answer.close()
+    raise TypeError(
+        f"The guard returned {type(answer).__name__}; it returns None to go on, or a reason (a text, or Moot) not to."
+    )
+
+
 def end_of_error(error: BaseException, *, cancel_requested: bool) -> AttemptEnd:
     """The end of an attempt whose handler raised."""
     if isinstance(error, CancelledRun) and cancel_requested:
@@ -70,12 +88,6 @@ def message_of(error: BaseException) -> str:
     # The standard library's way to a message, which holds where the exception's own `__str__` raises.
     message = str(TracebackException(type(error), error, None, compact=True))
     return storable(f"{name}: {message}" if message else name)
-
-
-def storable(text: str, *, characters_max: int = ERROR_CHARACTERS_MAX) -> str:
-    """The text without what PostgreSQL or UTF-8 cannot hold (NUL, halves of surrogate pairs), cut to a length."""
-    shown = text if len(text) <= characters_max else text[: characters_max - 1] + "…"
-    return _NOT_STORABLE.sub("\ufffd", shown)
 
 
 def _unusable(problem: str) -> AttemptEnd:

@@ -13,6 +13,7 @@ from rota.api.answer_shapes.changes import (
     Planning,
     SkippedRange,
 )
+from rota.api.answer_shapes.deliveries import Delivery, DeliveryPage, Redriving
 from rota.api.answer_shapes.health import (
     Check,
     Checks,
@@ -23,7 +24,7 @@ from rota.api.answer_shapes.health import (
     Readiness,
     ZoneRules,
 )
-from rota.api.answer_shapes.jobs import Job, JobPage, Retry
+from rota.api.answer_shapes.jobs import DeliveryPolicy, Job, JobPage, Retry
 from rota.api.answer_shapes.occurrences import (
     LedgerPage,
     Occurrence,
@@ -41,7 +42,17 @@ from rota.api.answer_shapes.partitions import (
     PartitionTotals,
     PresentDispatcher,
 )
-from rota.api.answer_shapes.runs import Attempt, Lateness, Progress, Run, RunDetail, RunPage
+from rota.api.answer_shapes.runs import (
+    Attempt,
+    Cancellation,
+    Effect,
+    Lateness,
+    Progress,
+    Replaying,
+    Run,
+    RunDetail,
+    RunPage,
+)
 from rota.api.answer_shapes.schedules import (
     Asked,
     Event,
@@ -53,6 +64,17 @@ from rota.api.answer_shapes.schedules import (
     VersionPage,
 )
 from rota.api.answer_shapes.texts import FieldProblem, Problem
+from rota.api.answer_shapes.work import (
+    Assignment,
+    Claim,
+    EffectBegun,
+    EffectRecorded,
+    HeartbeatOutcome,
+    HeartbeatOutcomes,
+    Opening,
+    SettleOutcome,
+    SettleOutcomes,
+)
 from rota.api.answer_shapes.zones import (
     CheckedZone,
     DifferingZone,
@@ -72,18 +94,29 @@ __all__ = [
     "AppliedEnd",
     "AppliedToNothing",
     "Asked",
+    "Assignment",
     "Attempt",
     "Backfilling",
+    "Cancellation",
     "Check",
     "CheckedZone",
     "Checks",
+    "Claim",
+    "Delivery",
+    "DeliveryPage",
+    "DeliveryPolicy",
     "Difference",
     "DifferingZone",
     "DryRun",
     "DueAmount",
+    "Effect",
+    "EffectBegun",
+    "EffectRecorded",
     "Event",
     "ExpectedZoneVersion",
     "FieldProblem",
+    "HeartbeatOutcome",
+    "HeartbeatOutcomes",
     "History",
     "Job",
     "JobPage",
@@ -95,6 +128,7 @@ __all__ = [
     "NewZoneVersion",
     "NotUpdated",
     "Occurrence",
+    "Opening",
     "OtherRules",
     "Partition",
     "PartitionOverview",
@@ -106,6 +140,8 @@ __all__ = [
     "Problem",
     "Progress",
     "Readiness",
+    "Redriving",
+    "Replaying",
     "Restamped",
     "Retry",
     "Run",
@@ -113,6 +149,8 @@ __all__ = [
     "RunPage",
     "Schedule",
     "SchedulePage",
+    "SettleOutcome",
+    "SettleOutcomes",
     "Skip",
     "SkippedLocal",
     "SkippedOccurrence",

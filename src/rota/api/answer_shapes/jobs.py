@@ -1,7 +1,7 @@
 """Jobs."""
 
 from rota.api.answer_shapes.texts import Cursor
-from rota.api.request_shapes import Overdue, Shape
+from rota.api.request_shapes import Overdue, Shape, Sink
 
 
 class Retry(Shape):
@@ -14,6 +14,18 @@ class Retry(Shape):
     jitter: float
 
 
+class DeliveryPolicy(Shape):
+    """How patiently messages are sent to a sink that takes them."""
+
+    initial_delay: str
+    factor: float
+    max_delay: str
+    jitter: float
+    max_age: str
+    redeliver_after: str
+    concurrency: int
+
+
 class Job(Shape):
     """A job, every default resolved."""
 
@@ -24,6 +36,10 @@ class Job(Shape):
     timeout: str | None
     lease: str
     params_bytes_max: int
+    sink: Sink
+    delivery: DeliveryPolicy
+    priority: int
+    max_running: int | None
 
 
 class JobPage(Shape):

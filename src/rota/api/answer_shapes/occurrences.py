@@ -27,7 +27,9 @@ class Occurrence(Shape):
 class UpcomingOccurrence(Occurrence):
     """An occurrence to come: one that a version names, or a run that exists ahead of its time."""
 
-    due_at: Instant = Field(description="`scheduled_at`, unless the occurrence was moved.")
+    due_at: Instant = Field(
+        description="`scheduled_at`, unless the schedule is spread or the occurrence was moved."
+    )
     version: int
     period_key: str
     state: RunState | Literal["named"] = Field(description="`named`: there is no run of it yet.")

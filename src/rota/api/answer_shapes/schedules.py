@@ -5,7 +5,18 @@ from typing import Literal
 from pydantic import Field, JsonValue
 
 from rota.api.answer_shapes.texts import Boundary, Cursor, Instant
-from rota.api.request_shapes import Fold, FoldAsked, Gap, Overdue, Period, PeriodAsked, Recurrence, Shape
+from rota.api.request_shapes import (
+    Duration,
+    Fold,
+    FoldAsked,
+    Gap,
+    Overdue,
+    Overlap,
+    Period,
+    PeriodAsked,
+    Recurrence,
+    Shape,
+)
 from rota.domain.audit import AuditAction
 from rota.domain.schedule import ScheduleStatus
 
@@ -37,11 +48,15 @@ class Version(Shape):
     fold: Fold
     period: Period
     overdue: Overdue
-    overlap: Literal["allow"]
+    overlap: Overlap
+    spread: Duration | None
     starts_at: Instant | None
     ends_at: Instant | None
     max_occurrences: int | None
     asked: Asked
+    delay: Duration | None = Field(
+        description="By how much later than they are scheduled its occurrences fall due, within `spread`."
+    )
     params: dict[str, JsonValue]
     effective_from: Instant
     effective_until: Instant | None = Field(description="Null: until the next version, or for ever.")
@@ -63,11 +78,15 @@ class Schedule(Shape):
     fold: Fold
     period: Period
     overdue: Overdue
-    overlap: Literal["allow"]
+    overlap: Overlap
+    spread: Duration | None
     starts_at: Instant | None
     ends_at: Instant | None
     max_occurrences: int | None
     asked: Asked
+    delay: Duration | None = Field(
+        description="By how much later than they are scheduled its occurrences fall due, within `spread`."
+    )
     params: dict[str, JsonValue]
     labels: dict[str, str]
     version: int

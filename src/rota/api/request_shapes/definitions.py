@@ -10,6 +10,7 @@ Gap = Literal["skip", "forward"]
 Fold = Literal["first", "second", "both"]
 FoldAsked = Literal["auto", "first", "second", "both"]
 Period = Literal["day", "week", "month", "instant", "once"]
+Overlap = Literal["allow", "skip", "queue"]
 PeriodAsked = Literal["auto", "day", "week", "month", "instant", "once"]
 
 INSTANT_PATTERN = r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,9})?(Z|[+-]\d{2}:\d{2})$"
@@ -136,7 +137,16 @@ class NewSchedule(Shape):
     overdue: Overdue | None = Field(
         None, description="What becomes of late occurrences; null: as the job says."
     )
-    overlap: Literal["allow"] = "allow"
+    overlap: Overlap = Field(
+        "allow",
+        description="What becomes of an occurrence that falls due while a run of the schedule is open: it runs beside "
+        "it, is skipped, or waits until that has ended (one at most; a further one is skipped).",
+    )
+    spread: Duration | None = Field(
+        None,
+        description="Occurrences fall due later than they are scheduled, by an offset within this window that is the "
+        "schedule's own and stays the same. Whole seconds, at most PT24H; null: when they are scheduled.",
+    )
     params: dict[str, JsonValue] | None = Field(None, description="Handed to every run of this version.")
     labels: (
         Annotated[

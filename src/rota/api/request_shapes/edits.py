@@ -14,6 +14,7 @@ from rota.api.request_shapes.definitions import (
     Gap,
     Instant,
     Overdue,
+    Overlap,
     PeriodAsked,
     Recurrence,
     Shape,
@@ -42,7 +43,8 @@ class Takeover(Shape):
     gap: Gap | None = None
     fold: FoldAsked | None = Field(None, description="`auto` is resolved anew.")
     period: PeriodAsked | None = Field(None, description="`auto` is resolved anew.")
-    overlap: Literal["allow"] | None = None
+    overlap: Overlap | None = None
+    spread: Duration | None = None
     params: dict[str, JsonValue] | None = None
     starts_at: Instant | None = Field(None, description="Inclusive, a whole second.")
     ends_at: Instant | None = Field(None, description="Exclusive, a whole second.")
@@ -111,6 +113,7 @@ class EndedEntry(Shape):
     period: JsonValue = None
     overdue: JsonValue = None
     overlap: JsonValue = None
+    spread: JsonValue = None
     params: JsonValue = None
     labels: JsonValue = None
     starts_at: JsonValue = None

@@ -3,7 +3,9 @@
 from rota.store.memory.admission import MemoryAdmission
 from rota.store.memory.beats import MemoryBeats
 from rota.store.memory.changes import MemoryChanges
+from rota.store.memory.deliveries import MemoryDeliveries
 from rota.store.memory.due import MemoryDue
+from rota.store.memory.effects import MemoryEffects
 from rota.store.memory.health import MemoryHealth
 from rota.store.memory.leases import MemoryLeases
 from rota.store.memory.outcomes import MemoryOutcomes
@@ -11,7 +13,6 @@ from rota.store.memory.planned import MemoryPlanned
 from rota.store.memory.retention import MemoryRetention
 from rota.store.memory.runs import MemoryJobs, MemoryRuns
 from rota.store.memory.schedules import MemorySchedules
-from rota.store.memory.work import MemoryWork
 from rota.store.memory.zone_rules import MemoryZoneRules
 
 
@@ -27,7 +28,8 @@ class MemoryStore(
     MemoryOutcomes,
     MemoryAdmission,
     MemoryBeats,
-    MemoryWork,
+    MemoryDeliveries,
+    MemoryEffects,
     MemoryHealth,
     MemoryRetention,
 ):

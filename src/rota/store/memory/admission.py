@@ -27,6 +27,7 @@ class MemoryAdmission(Writes):
             or schedule.revision != admission.expected_revision
             or schedule.cursor != admission.expected_cursor
             or self._have_changed(admission.run_changes)
+            or not self._stand_at(admission)
         ):
             return AdmissionOutcome.STALE
         if are_pruned(schedule, admission.runs):
@@ -35,6 +36,8 @@ class MemoryAdmission(Writes):
             return AdmissionOutcome.NOT_OWNED
         if self._use_a_key_again(admission.runs, admission.run_changes):
             return AdmissionOutcome.KEY_USED
+        if admission.expected_places is not None:
+            self._places[schedule.schedule_id] = admission.places
         self._write_runs(admission.runs, admission.run_changes)
         for skip in admission.skips:
             self._write_skip(skip)
@@ -45,10 +48,16 @@ class MemoryAdmission(Writes):
             cursor=admission.cursor,
             status=admission.status,
             status_reason=admission.status_reason,
+            turn=admission.turn,
             careful_until=later(schedule.careful_until, admission.careful_until),
             updated_at=now,
         )
         return AdmissionOutcome.ADMITTED
+
+    def _stand_at(self, admission: Admission) -> bool:
+        """Whether the schedule's places are those that the admission expects, where it depends on any."""
+        expected = admission.expected_places
+        return expected is None or self._places.get(admission.schedule_id, ()) == expected
 
     def _is_owned(self, admission: Admission, run: Run) -> bool:
         """Whether the run's version owns its instant, or the version that takes over carries it (I8)."""

@@ -61,7 +61,9 @@ class MemoryBeats(Writes):
                 return BeatsOutcome(fenced=frozenset(fenced), is_key_used=True)
             for schedule, run, cursor in made:
                 self._write_run(run)
-                self._schedules[schedule.schedule_id] = replace(schedule, cursor=cursor, updated_at=now)
+                self._schedules[schedule.schedule_id] = replace(
+                    schedule, cursor=cursor, turn=0, updated_at=now
+                )
             return BeatsOutcome(admitted=len(made), fenced=frozenset(fenced))
 
     def _standing_in(

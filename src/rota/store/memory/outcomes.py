@@ -5,6 +5,7 @@ from datetime import datetime
 
 from rota.domain.identity import ScheduleId
 from rota.domain.key_uses import KeyProbe, KeyUse, is_user
+from rota.domain.overlap import Places
 from rota.domain.run import Run, RunState
 from rota.store.memory.tables import Tables
 
@@ -20,6 +21,10 @@ class MemoryOutcomes(Tables):
     def get_last_run_time(self, schedule_id: ScheduleId) -> datetime | None:
         with self._lock:
             return max((run.scheduled_at for run in self._named_runs(schedule_id)), default=None)
+
+    def read_places(self, schedule_id: ScheduleId) -> Places:
+        with self._lock:
+            return self._places.get(schedule_id, ())
 
     def list_ahead(self, schedule_id: ScheduleId, *, from_: datetime, limit: int) -> list[Run]:
         with self._lock:

@@ -18,11 +18,11 @@ class MemoryPlanned(Records):
             if not self._holds(fence, fence.partition):
                 return PlannedOutcome()
             due = self._planned_due(fence.partition, now=now)
-            queued = [run for run, schedule in due if _is_to_queue(run, schedule, now=now)][:limit]
+            queued = [run for run, schedule in due if self._is_to_queue(run, schedule, now=now)][:limit]
             held = [
                 run
                 for run, schedule in due
-                if schedule.status in SUSPENDED and not _is_to_queue(run, schedule, now=now)
+                if schedule.status in SUSPENDED and not self._is_to_queue(run, schedule, now=now)
             ][:limit]
             ended = [run for run, schedule in due if schedule.status is ScheduleStatus.ENDED][:limit]
             for run in queued:
@@ -38,7 +38,7 @@ class MemoryPlanned(Records):
             left = [
                 (run, schedule)
                 for run, schedule in self._planned_due(partition, now=now)
-                if schedule.status is ScheduleStatus.ACTIVE and not _is_to_queue(run, schedule, now=now)
+                if schedule.status is ScheduleStatus.ACTIVE and not self._is_to_queue(run, schedule, now=now)
             ]
             return [self._planned_with(run, schedule) for run, schedule in left[:limit]]
 
@@ -60,14 +60,15 @@ class MemoryPlanned(Records):
             run=run, due=replace(due, suspensions=self._suspensions_after(schedule, run.due_at))
         )
 
-
-def _is_to_queue(run: Run, schedule: Schedule, *, now: datetime) -> bool:
-    """Whether the run, which is due, is queued without a judgement."""
-    if run.origin == "backfill":
-        return schedule.status is not ScheduleStatus.ENDED
-    next_due = schedule.cursor.due_at
-    return (
-        schedule.status is ScheduleStatus.ACTIVE
-        and run.due_at > now - IN_TIME
-        and (next_due is None or next_due >= run.due_at)
-    )
+    def _is_to_queue(self, run: Run, schedule: Schedule, *, now: datetime) -> bool:
+        """Whether the run, which is due, is queued without a judgement."""
+        if run.origin == "backfill":
+            return schedule.status is not ScheduleStatus.ENDED
+        version = self._versions.get((run.schedule_id, run.version))
+        next_due = schedule.cursor.due_at
+        return (
+            schedule.status is ScheduleStatus.ACTIVE
+            and run.due_at > now - IN_TIME
+            and (next_due is None or next_due >= run.due_at)
+            and (version is None or version.definition.overlap == "allow")
+        )

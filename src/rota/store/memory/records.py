@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from rota.domain.admission import DueSchedule
+from rota.domain.due import DueSchedule
 from rota.domain.errors import UnreadableRow
 from rota.domain.schedule import Schedule, Suspension, Version
 from rota.store.memory.tables import Tables
@@ -42,6 +42,7 @@ class Records(Tables):
             version=version,
             suspensions=self._suspensions_that_matter(schedule),
             job_overdue=self._job_or_default(schedule.job).overdue,
+            places=self._places.get(schedule.schedule_id, ()),
         )
 
     def _suspensions_that_matter(self, schedule: Schedule) -> tuple[Suspension, ...]:

@@ -113,6 +113,8 @@ class MemoryRetention(Tables):
             del self._key_holders[key_of(run)]
         for key in [key for key in self._attempts if key[0] == run.run_id]:
             del self._attempts[key]
+        for effect in [effect for effect in self._effects if effect[0] == run.run_id]:
+            del self._effects[effect]
 
 
 def _end_of(schedule: Schedule) -> datetime:

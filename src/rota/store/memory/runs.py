@@ -11,7 +11,7 @@ from rota.domain.identity import RunId, ScheduleId
 from rota.domain.job import Job
 from rota.domain.run import SETTLED, Run, RunDetail, RunEvent, RunState, next_state
 from rota.store.memory.tables import Tables
-from rota.store.port import LedgerKey, RunFilter
+from rota.store.port import LedgerKey, Notice, RunFilter
 
 Entry = TypeVar("Entry", bound=Run | Skip)
 
@@ -26,7 +26,17 @@ class MemoryRuns(Tables):
                 (attempt for attempt in self._attempts.values() if attempt.run_id == run_id),
                 key=lambda attempt: attempt.number,
             )
-            return RunDetail(run=run, attempts=tuple(attempts), result=self._results.get(run_id))
+            effects = sorted(
+                (effect for effect in self._effects.values() if effect.run_id == run_id),
+                key=lambda effect: (effect.begun_at, effect.name),
+            )
+            return RunDetail(
+                run=run,
+                attempts=tuple(attempts),
+                result=self._results.get(run_id),
+                effects=tuple(effects),
+                delivery=self._deliveries.get(run_id),
+            )
 
     def list_runs(self, filter_: RunFilter, *, before: LedgerKey | None, limit: int) -> list[Run]:
         with self._lock:
@@ -62,6 +72,8 @@ class MemoryRuns(Tables):
             and (filter_.state is None or run.state is filter_.state)
             and (filter_.job is None or run.job == filter_.job)
             and (filter_.origin is None or run.origin == filter_.origin)
+            and (filter_.from_ is None or run.scheduled_at >= filter_.from_)
+            and (filter_.until is None or run.scheduled_at < filter_.until)
             and (filter_.label is None or self._has_label(run.schedule_id, filter_.label))
         )
 
@@ -71,6 +83,7 @@ class MemoryJobs(Tables):
         with self._lock:
             is_new = job.name not in self._jobs
             self._jobs[job.name] = job
+            self._lock.note(Notice.QUEUED)
             return is_new
 
     def get_job(self, name: str) -> Job | None:

@@ -5,22 +5,27 @@ from datetime import datetime
 
 from rota.domain.admission import Skip
 from rota.domain.audit import AuditEvent
+from rota.domain.delivery import IN_HAND, Delivery
+from rota.domain.effect import Effect
 from rota.domain.identity import RunId, ScheduleId
 from rota.domain.job import Job
 from rota.domain.json_text import JsonText, load_json
 from rota.domain.key_uses import holds_its_key
-from rota.domain.run import Attempt, Run, RunState
+from rota.domain.overlap import Places, free_place, turn_came
+from rota.domain.run import SETTLED, Attempt, Run, RunState
 from rota.domain.schedule import CadenceRow, Schedule, Suspension, Version, ZoneRulesRow
 from rota.store.memory.notices import Notices
 from rota.store.port import (
+    RETRY_TURN,
     ClockReading,
-    Delivery,
     Fence,
     IdempotencyRecord,
+    Intent,
     NewVersion,
     Notice,
     PartitionState,
     TooManyElements,
+    Wanted,
     ZoneRules,
 )
 
@@ -42,7 +47,10 @@ class Tables(Notices):
         self._key_holders: dict[tuple[ScheduleId, str], RunId] = {}
         self._attempts: dict[tuple[RunId, int], Attempt] = {}
         self._results: dict[RunId, JsonText] = {}
-        self._outbox: dict[RunId, Delivery] = {}
+        self._outbox: dict[RunId, Intent] = {}
+        self._deliveries: dict[RunId, Delivery] = {}
+        self._effects: dict[tuple[RunId, str], Effect] = {}
+        self._places: dict[ScheduleId, Places] = {}
         self._jobs: dict[str, Job] = {}
         self._partitions: dict[int, PartitionState] = {}
         self._presence: dict[str, datetime] = {}
@@ -77,10 +85,39 @@ class Tables(Notices):
         if holds_its_key(run.state, run.reason):
             self._key_holders[key_of(run)] = run.run_id
         self._outbox.pop(run.run_id, None)
+        self._deliveries.pop(run.run_id, None)
         if run.state is RunState.QUEUED:
             self._outbox[run.run_id] = intent_of(run)
             self._lock.note(Notice.QUEUED)
         self._runs[run.run_id] = run
+        if run.state in SETTLED:
+            self._free_place(run)
+
+    def _free_place(self, ended: Run) -> None:
+        """Where a run waits for the one that ended, its turn has come. Of a job that was full another may start."""
+        if self._job_or_default(ended.job).max_running is not None:
+            self._lock.note(Notice.QUEUED)
+        places, next_id = free_place(self._places.get(ended.schedule_id, ()), ended.run_id)
+        self._places[ended.schedule_id] = places
+        if next_id is not None:
+            self._write_run(turn_came(self._runs[next_id], now=ended.finished_at))
+
+    def _in_hand(self, job: str) -> int:
+        """How many of the job's runs count against its `max_running`."""
+        running = sum(run.job == job and run.state is RunState.RUNNING for run in self._runs.values())
+        return running + sum(
+            delivery.job == job and delivery.state in IN_HAND for delivery in self._deliveries.values()
+        )
+
+    def _free_of(self, wanted: Wanted, limit: int) -> int:
+        """How many of the job may be given out, of `limit`."""
+        job = self._job_or_default(wanted.job)
+        bounds = [limit]
+        if wanted.limit is not None:
+            bounds.append(wanted.limit)
+        if job.max_running is not None:
+            bounds.append(job.max_running - self._in_hand(job.name))
+        return max(0, min(bounds))
 
     def _write_audit(self, event: AuditEvent) -> None:
         self._audit.setdefault(event.schedule_id, []).append(event)
@@ -110,8 +147,14 @@ def key_of(run: Run) -> tuple[ScheduleId, str]:
     return run.schedule_id, run.period_key
 
 
-def intent_of(run: Run) -> Delivery:
+def intent_of(run: Run) -> Intent:
     """The outbox row of the next attempt of a queued run."""
     if run.available_at is None:
         raise ValueError(f"{run.run_id} is {run.state}, but never available: nothing to deliver")
-    return Delivery(run_id=run.run_id, attempt=run.attempt + 1, job=run.job, available_at=run.available_at)
+    return Intent(
+        run_id=run.run_id,
+        attempt=run.attempt + 1,
+        job=run.job,
+        available_at=run.available_at,
+        turn=RETRY_TURN if run.attempt > 0 else run.turn,
+    )

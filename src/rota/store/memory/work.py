@@ -1,50 +1,64 @@
-"""Deliveries and attempts of a memory store."""
+"""Intents and attempts of a memory store."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from rota.domain.identity import RunId
 from rota.domain.run import Attempt, Run, RunEvent, RunState, next_state
 from rota.domain.settlement import Settlement, settled_run
+from rota.domain.sink import WorkerSink
 from rota.store.memory.tables import Tables
 from rota.store.port import (
     ATTEMPT_LEASE_MAX,
-    Delivery,
     Fence,
     Heartbeat,
     HeartbeatOutcome,
+    Intent,
+    OfAttempt,
+    OpenAttemptRow,
     OpenedAttempt,
+    Wanted,
     lease_has_ended,
 )
 
 
 class MemoryWork(Tables):
-    def read_deliveries(self, jobs: Sequence[str], *, now: datetime, limit: int) -> list[Delivery]:
+    def read_intents(self, jobs: Sequence[str], *, now: datetime, limit: int) -> list[Intent]:
         with self._lock:
             return self._available(jobs, now=now)[:limit]
 
-    def read_next_delivery_time(self, jobs: Sequence[str]) -> datetime | None:
+    def read_next_intent_time(self, jobs: Sequence[str]) -> datetime | None:
         with self._lock:
-            return min(
-                (delivery.available_at for delivery in self._outbox.values() if delivery.job in jobs),
-                default=None,
+            return self._next_intent_time(
+                job for job in jobs if self._is_fetched(job) and self._has_place(job)
             )
 
     def commit_openings(
-        self, worker: str, deliveries: Sequence[Delivery], *, now: datetime
+        self, worker: str, attempts: Sequence[OfAttempt], *, now: datetime
     ) -> list[OpenedAttempt | None]:
         with self._lock:
-            self._check_count(deliveries)
-            return [self._open(worker, delivery, now=now) for delivery in deliveries]
+            self._check_count(attempts)
+            return [self._open(worker, attempt, now=now) for attempt in attempts]
 
     def commit_claims(
-        self, worker: str, jobs: Sequence[str], *, now: datetime, limit: int
+        self,
+        worker: str,
+        wanted: Sequence[Wanted],
+        *,
+        now: datetime,
+        limit: int,
+        backlog_first: bool = False,
     ) -> list[OpenedAttempt]:
         with self._lock:
             self._check_count(range(limit))
-            deliveries = self._available(jobs, now=now)[:limit]
-            answers = [self._open(worker, delivery, now=now) for delivery in deliveries]
+            fetched = [each for each in wanted if self._is_fetched(each.job)]
+            intents = self._choose(fetched, now=now, limit=limit, backlog_first=backlog_first)
+            answers = [self._open(worker, intent, now=now) for intent in intents]
+            for intent in intents:
+                # Of one that opened nothing as well.
+                if self._outbox.get(intent.run_id) == intent:
+                    del self._outbox[intent.run_id]
             return [answer for answer in answers if answer is not None]
 
     def commit_heartbeats(
@@ -64,17 +78,55 @@ class MemoryWork(Tables):
             self._check_count(settlements)
             return [self._settle(settlement, fences) for settlement in settlements]
 
-    def _available(self, jobs: Sequence[str], *, now: datetime) -> list[Delivery]:
-        available = [
-            delivery
-            for delivery in self._outbox.values()
-            if delivery.job in jobs and delivery.available_at <= now
-        ]
-        return sorted(available, key=lambda delivery: (delivery.available_at, delivery.run_id))
+    def read_open_attempts(self, attempts: Sequence[OfAttempt]) -> list[OpenAttemptRow | None]:
+        with self._lock:
+            runs = [self._running(attempt.run_id, attempt.attempt) for attempt in attempts]
+            return [
+                None if run is None else OpenAttemptRow(run=run, job=self._job_or_default(run.job))
+                for run in runs
+            ]
 
-    def _open(self, worker: str, delivery: Delivery, *, now: datetime) -> OpenedAttempt | None:
-        run = self._runs.get(delivery.run_id)
-        if run is None or run.state is not RunState.QUEUED or run.attempt != delivery.attempt - 1:
+    def _is_fetched(self, job: str) -> bool:
+        return isinstance(self._job_or_default(job).sink, WorkerSink)
+
+    def _has_place(self, job: str) -> bool:
+        return self._free_of(Wanted(job=job), 1) > 0
+
+    def _next_intent_time(self, jobs: Iterable[str]) -> datetime | None:
+        """Of what is on time and of retries the earliest, and of each backlog what is first in it."""
+        found: list[Intent] = []
+        for job in set(jobs):
+            of_job = [intent for intent in self._outbox.values() if intent.job == job]
+            backlog = sorted((intent for intent in of_job if intent.turn > 0), key=_order_of)
+            found += [intent for intent in of_job if intent.turn <= 0] + backlog[:1]
+        return min((intent.available_at for intent in found), default=None)
+
+    def _available(self, jobs: Sequence[str], *, now: datetime) -> list[Intent]:
+        available = [
+            intent for intent in self._outbox.values() if intent.job in jobs and intent.available_at <= now
+        ]
+        return sorted(available, key=_order_of)
+
+    def _choose(
+        self, wanted: Sequence[Wanted], *, now: datetime, limit: int, backlog_first: bool = False
+    ) -> list[Intent]:
+        """Those to be given out, in the order of `commit_claims`."""
+        left = {each.job: self._free_of(each, limit) for each in wanted}
+
+        def rank(intent: Intent) -> tuple[int, bool]:
+            return -self._job_or_default(intent.job).priority, backlog_first and intent.turn <= 0
+
+        chosen: list[Intent] = []
+        # The sort is stable: of the same rank they stay in their order.
+        for intent in sorted(self._available(list(left), now=now), key=rank):
+            if len(chosen) < limit and left[intent.job] > 0:
+                left[intent.job] -= 1
+                chosen.append(intent)
+        return chosen
+
+    def _open(self, worker: str, opening: OfAttempt, *, now: datetime) -> OpenedAttempt | None:
+        run = self._runs.get(opening.run_id)
+        if run is None or run.state is not RunState.QUEUED or run.attempt != opening.attempt - 1:
             return None
         job = self._job_or_default(run.job)
         version = self._versions.get((run.schedule_id, run.version))
@@ -84,7 +136,7 @@ class MemoryWork(Tables):
         opened = replace(
             run,
             state=next_state(run.state, RunEvent.ATTEMPT_OPENED),
-            attempt=delivery.attempt,
+            attempt=opening.attempt,
             started_at=run.started_at or now,
         )
         self._write_run(opened)
@@ -144,3 +196,7 @@ class MemoryWork(Tables):
         run = self._runs.get(run_id)
         is_current = run is not None and run.state is RunState.RUNNING and run.attempt == attempt
         return run if is_current else None
+
+
+def _order_of(intent: Intent) -> tuple[int, datetime, RunId]:
+    return intent.turn, intent.available_at, intent.run_id

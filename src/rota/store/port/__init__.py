@@ -2,7 +2,8 @@
 
 A `commit_` method applies a bounded list of elements. Each element is atomic and conditional: it is applied whole, or
 changes nothing and its place in the answer says so. Each fits one DynamoDB write transaction (100 items); of
-admissions, openings, heartbeats and settlements a call takes `elements_max`, and refuses more with `TooManyElements`.
+admissions, openings, heartbeats, settlements, takes and ends of deliveries a call takes `elements_max`, and refuses
+more with `TooManyElements`.
 
 No transaction, cursor or driver type crosses this border; `now` is a parameter wherever time matters. Instants are
 aware UTC. Every list has one fixed order, with the id as tie-break.
@@ -10,6 +11,8 @@ aware UTC. Every list has one fixed order, with the id as tie-break.
 
 from typing import Protocol
 
+from rota.store.port.claims import HELD_FOR, Claimed, claim_attempts
+from rota.store.port.deliveries import DeliveryFilter, DeliveryStore, TakenDelivery
 from rota.store.port.dispatch import (
     AdmissionOutcome,
     BeatsOutcome,
@@ -20,6 +23,7 @@ from rota.store.port.dispatch import (
     PlannedOutcome,
     Unreadable,
 )
+from rota.store.port.effects import EffectStore
 from rota.store.port.errors import (
     StoreUnavailable,
     TooManyElements,
@@ -70,10 +74,15 @@ from rota.store.port.schedules import (
     ScheduleStore,
 )
 from rota.store.port.work import (
-    Delivery,
+    RETRY_TURN,
+    AttemptKey,
     Heartbeat,
     HeartbeatOutcome,
+    Intent,
+    OfAttempt,
+    OpenAttemptRow,
     OpenedAttempt,
+    Wanted,
     WorkStore,
 )
 from rota.store.port.zone_rules import UsedZoneRules, ZoneRules
@@ -85,6 +94,8 @@ class Store(
     JobStore,
     DispatchStore,
     WorkStore,
+    DeliveryStore,
+    EffectStore,
     HealthStore,
     NoticeStore,
     RetentionStore,
@@ -98,24 +109,31 @@ class Store(
 __all__ = [
     "ATTEMPT_LEASE_MAX",
     "CLOCK_READINGS_MAX",
+    "HELD_FOR",
     "LEASE_MAX",
     "PRUNED_BEHIND",
+    "RETRY_TURN",
     "AdmissionOutcome",
+    "AttemptKey",
     "Audience",
     "BeatsOutcome",
     "ChangeOutcome",
+    "Claimed",
     "ClockReading",
     "Creation",
-    "Delivery",
+    "DeliveryFilter",
+    "DeliveryStore",
     "DispatchStore",
     "DueCount",
     "DueTimes",
+    "EffectStore",
     "Fence",
     "HealthStore",
     "Heard",
     "Heartbeat",
     "HeartbeatOutcome",
     "IdempotencyRecord",
+    "Intent",
     "JobStore",
     "KeyUseStore",
     "LedgerKey",
@@ -124,6 +142,8 @@ __all__ = [
     "NewVersion",
     "Notice",
     "NoticeStore",
+    "OfAttempt",
+    "OpenAttemptRow",
     "OpenedAttempt",
     "PartitionState",
     "PlannedDue",
@@ -140,12 +160,15 @@ __all__ = [
     "Store",
     "StoreUnavailable",
     "Subscription",
+    "TakenDelivery",
     "TooManyElements",
     "UnknownAddress",
     "Unreadable",
     "UsedZoneRules",
+    "Wanted",
     "WorkStore",
     "ZoneRules",
+    "claim_attempts",
     "is_held",
     "is_soon",
     "lease_has_ended",

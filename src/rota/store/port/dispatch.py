@@ -6,8 +6,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol
 
-from rota.domain.admission import Admission, DueSchedule
+from rota.domain.admission import Admission
 from rota.domain.beat import Beat, BeatKey
+from rota.domain.due import DueSchedule
 from rota.domain.identity import ScheduleId
 from rota.domain.job import Job
 from rota.domain.run import Attempt, Run

@@ -20,7 +20,7 @@ from rota.store.port.runs import LedgerKey
 
 PRUNED_BEHIND = max(PERIOD_REACH.values())
 
-KEEPS_ITS_KEY = SETTLED - {RunState.SKIPPED} | {RunState.QUEUED, RunState.RUNNING}
+KEEPS_ITS_KEY = SETTLED - {RunState.SKIPPED} | {RunState.WAITING, RunState.QUEUED, RunState.RUNNING}
 """In these a run uses its period for good. What is planned may be dropped yet; a skip may be restored."""
 
 

@@ -19,6 +19,10 @@ class RunFilter:
     origin: Origin | None = None
     label: tuple[str, str] | None = None
     """A label of the run's schedule."""
+    from_: datetime | None = None
+    """Scheduled at this instant or later."""
+    until: datetime | None = None
+    """Scheduled before this instant."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +54,8 @@ class RunStore(Protocol):
         """
 
     def commit_cancel(self, run_id: RunId, *, event: AuditEvent, now: datetime) -> Run | None:
-        """A waiting run is cancelled with its delivery intent; a running one is asked to stop; a settled one is left.
+        """A run that is not open is cancelled with its intent or delivery, and frees its place; a running one is asked
+        to stop; a settled one is left.
 
         The run after it, or None where there is no such run. Raises `UnreadableRow`.
         """

@@ -8,6 +8,7 @@ from typing import Protocol
 from rota.domain.audit import AuditEvent
 from rota.domain.identity import ScheduleId
 from rota.domain.json_text import JsonText
+from rota.domain.overlap import Places
 from rota.domain.run import Run, RunChange
 from rota.domain.schedule import (
     CadenceRow,
@@ -171,6 +172,9 @@ class ScheduleStore(KeyUseStore, Protocol):
     def list_ahead(self, schedule_id: ScheduleId, *, from_: datetime, limit: int) -> list[Run]:
         """What was decided before its time, by (due_at, run id): every planned and held run of the schedule, and the
         runs skipped on request that are scheduled at `from_` or later. What cannot be read is left out."""
+
+    def read_places(self, schedule_id: ScheduleId) -> Places:
+        """The schedule's open runs that took places (`rota.domain.overlap`): what a dry run goes by."""
 
     def list_zone_rules(self) -> list[UsedZoneRules]:
         """By (timezone, fingerprint), those that the latest version or the cursor's version of some schedule, which has

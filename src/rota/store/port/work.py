@@ -1,4 +1,4 @@
-"""What workers need: deliveries and attempts."""
+"""What workers need: delivery intents and attempts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,15 +13,44 @@ from rota.domain.schedule import Version
 from rota.domain.settlement import Settlement
 from rota.store.port.leases import Fence
 
+RETRY_TURN = -1
+"""Of the intents of further attempts, so that they come before what was never tried."""
+
+
+class OfAttempt(Protocol):
+    """Whatever names one attempt at one run: an intent, a delivery, a message that came back."""
+
+    @property
+    def run_id(self) -> RunId: ...
+    @property
+    def attempt(self) -> int: ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Delivery:
+class AttemptKey:
+    run_id: RunId
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intent:
     """A delivery intent: the outbox row of a run's next attempt. A copy of it opens nothing that is open already."""
 
     run_id: RunId
     attempt: int
     job: str
     available_at: datetime
+    turn: int = 0
+    """The run's, or `RETRY_TURN`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """How much of one job is asked for."""
+
+    job: str
+    limit: int | None = None
+    """None: as much as there is place for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +59,14 @@ class OpenedAttempt:
 
     run: Run
     version: Version
+    job: Job
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenAttemptRow:
+    """A run's current, open attempt, and the job that it is of (its defaults, where its row cannot be read)."""
+
+    run: Run
     job: Job
 
 
@@ -49,32 +86,47 @@ class HeartbeatOutcome(StrEnum):
 
 
 class WorkStore(Protocol):
-    """Deliveries and attempts."""
+    """Intents and attempts."""
 
     elements_max: int
 
-    def read_deliveries(self, jobs: Sequence[str], *, now: datetime, limit: int) -> list[Delivery]:
-        """Outbox rows of these jobs available at `now`, by (available instant, run id). Reading takes nothing."""
+    def read_intents(self, jobs: Sequence[str], *, now: datetime, limit: int) -> list[Intent]:
+        """Outbox rows of these jobs available at `now`, by (turn, available instant, run id). Reading takes nothing."""
 
-    def read_next_delivery_time(self, jobs: Sequence[str]) -> datetime | None: ...
+    def read_next_intent_time(self, jobs: Sequence[str]) -> datetime | None:
+        """When the earliest intent of those jobs is available of which `commit_claims` would give out any; past where
+        there is one to be had at once. Of a backlog only the lowest turn is looked at: all of it was late already."""
+
     def commit_openings(
-        self, worker: str, deliveries: Sequence[Delivery], *, now: datetime
+        self, worker: str, attempts: Sequence[OfAttempt], *, now: datetime
     ) -> list[OpenedAttempt | None]:
-        """Opens attempts: run to running, outbox row gone, attempt row with a lease of the job's length.
+        """Opens attempts that messages ask for: run to running, its outbox row or delivery gone, attempt row with a
+        lease of the job's length.
 
-        None where the delivery is stale (opened already, cancelled or settled), and where the run's version or job
+        None where the message is stale (opened already, cancelled or settled), and where the run's version or job
         cannot be read: such a run has failed then, with the problem, so that it keeps nobody's place (I12).
         """
 
     def commit_claims(
-        self, worker: str, jobs: Sequence[str], *, now: datetime, limit: int
+        self,
+        worker: str,
+        wanted: Sequence[Wanted],
+        *,
+        now: datetime,
+        limit: int,
+        backlog_first: bool = False,
     ) -> list[OpenedAttempt]:
-        """Takes up to `limit` deliveries of these jobs available at `now`, the earliest first by (available instant,
-        run id), and opens their attempts as `commit_openings` does. At most `elements_max` of them.
+        """Takes up to `limit` intents of these jobs available at `now`, and opens their attempts as `commit_openings`
+        does. At most `elements_max` of them. Of each job no more than is wanted of it, nor than leave `max_running` of
+        its runs in hand; of jobs whose runs are sent to a sink, none.
+
+        Jobs of a higher priority come first, whatever waits of the others; of the same priority, intents by (turn,
+        available instant, run id). With `backlog_first` those with turns above 0 come before the others of their
+        priority: who claims so now and then gives a backlog its share, though runs that are on time never cease.
 
         Of several callers at once none waits for another, and no two open the same. What comes back may be fewer than
-        are available: what somebody else holds at the moment is passed over, and a delivery that opens nothing is
-        taken away in silence.
+        are available: what somebody else holds at the moment is passed over, and an intent that opens nothing is taken
+        away in silence.
         """
 
     def commit_heartbeats(
@@ -85,6 +137,11 @@ class WorkStore(Protocol):
     ) -> list[bool]:
         """Each: attempt closed, run's next state, result, and the outbox row of a retry. False: it was not current.
 
+        A run that has ended frees its place, and the run that waits for that is queued (`rota.domain.overlap`).
+
         Recovery passes the holder's `fences`: a settlement of a run in another partition, or under a stale epoch,
         is refused.
         """
+
+    def read_open_attempts(self, attempts: Sequence[OfAttempt]) -> list[OpenAttemptRow | None]:
+        """What is needed to settle attempts that somebody else opened; None where it is not its run's current one."""

@@ -8,8 +8,11 @@ from rota.store.sql.audit import SqlAudit
 from rota.store.sql.beats import SqlBeats
 from rota.store.sql.changes import SqlChanges
 from rota.store.sql.databases import open_database
+from rota.store.sql.deliveries import SqlDeliveries
+from rota.store.sql.delivery_lists import SqlDeliveryLists
 from rota.store.sql.dispatch import SqlDispatch
 from rota.store.sql.due_counts import SqlDueCounts
+from rota.store.sql.effects import SqlEffects
 from rota.store.sql.engine import BUSY_TIMEOUT, Database
 from rota.store.sql.health import SqlHealth
 from rota.store.sql.idempotency import SqlIdempotency
@@ -49,6 +52,9 @@ class SqlStore(
     SqlOpenings,
     SqlWork,
     SqlSettlements,
+    SqlDeliveries,
+    SqlDeliveryLists,
+    SqlEffects,
     SqlHealth,
     SqlRetention,
 ):

@@ -4,7 +4,8 @@
 2. The schedules are read under row locks, each with the window of the version that owns its cursor (I8), and the runs
    that are to change as well. Elements are judged by them; one that does not apply drops out. On PostgreSQL what
    another connection holds is passed over, and is as stale as what it may leave: one schedule that somebody is slow
-   with keeps none of the others waiting, and is read again in the next step.
+   with keeps none of the others waiting, and is read again in the next step. Where an element depends on the places of
+   its schedule, these are locked and compared too.
 3. Schedules are advanced, runs, delivery intents and skips are written, each table by one statement for the batch. The
    condition is repeated in the update: should it ever find another state, the batch is undone. What few elements have
    (changed runs, the end of a window, a later `careful_until`) is a statement more only where there is some.
@@ -12,7 +13,7 @@
    that only the offender is told `KEY_USED`; and so is a batch in which two elements meet.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -20,12 +21,14 @@ from sqlalchemy import Connection, bindparam, select, update
 from sqlalchemy.exc import IntegrityError
 
 from rota.domain.admission import Admission
+from rota.domain.overlap import Places
 from rota.domain.run import Run, RunState
 from rota.domain.schedule import Cursor
 from rota.store.port import AdmissionOutcome, Fence
 from rota.store.sql import cells, rows
 from rota.store.sql.batches import Part, holds
 from rota.store.sql.engine import is_unique_violation
+from rota.store.sql.places import read_places_to_give, write_places
 from rota.store.sql.prepared import Prepared
 from rota.store.sql.run_changes import Stored, are_stale, read_stored, write_runs
 from rota.store.sql.schema import schedules, versions
@@ -95,8 +98,13 @@ def _admit(
     standings = _read_standings(connection, admissions)
     changes = [change for admission in admissions for change in admission.run_changes]
     stored = read_stored(connection, changes, waiting=False)
+    placed = read_places_to_give(
+        connection,
+        {admission.schedule_id for admission in admissions if admission.expected_places is not None},
+    )
     outcomes = [
-        _judge(standings.get(admission.schedule_id), stored, fence, admission) for admission in admissions
+        _judge(standings.get(admission.schedule_id), stored, placed, fence, admission)
+        for admission in admissions
     ]
     accepted = [
         admission
@@ -118,7 +126,11 @@ def _read_standings(connection: Connection, admissions: Sequence[Admission]) -> 
 
 
 def _judge(
-    standing: _Standing | None, stored: Stored, fence: Fence, admission: Admission
+    standing: _Standing | None,
+    stored: Stored,
+    placed: Mapping[str, Places | None],
+    fence: Fence,
+    admission: Admission,
 ) -> AdmissionOutcome:
     if standing is None:
         return AdmissionOutcome.STALE
@@ -127,6 +139,8 @@ def _judge(
     if standing.state != _state_of(admission.expected_revision, admission.expected_cursor):
         return AdmissionOutcome.STALE
     if are_stale(admission.run_changes, stored):
+        return AdmissionOutcome.STALE
+    if admission.expected_places is not None and admission.expected_places != placed[admission.schedule_id]:
         return AdmissionOutcome.STALE
     for run in admission.runs:
         if cells.millis(run.scheduled_at) < standing.history_from:
@@ -158,6 +172,14 @@ def _write(connection: Connection, accepted: Sequence[Admission], stored: Stored
         ],
     )
     _write_rare(connection, accepted)
+    write_places(
+        connection,
+        {
+            admission.schedule_id: admission.places
+            for admission in accepted
+            if admission.expected_places is not None and admission.places != admission.expected_places
+        },
+    )
     write_runs(
         connection,
         [run for admission in accepted for run in admission.runs],
@@ -200,6 +222,7 @@ def _advance_values(admission: Admission, *, now: datetime) -> rows.Values:
         "version": cursor.version,
         "next_scheduled_at": cells.millis_or_none(cursor.scheduled_at),
         "next_due": cells.millis_or_none(cursor.due_at),
+        "turn": admission.turn,
         "updated_at": cells.millis(now),
     }
 
@@ -248,6 +271,7 @@ _ADVANCE = Prepared(
         version=bindparam("version"),
         next_scheduled_at=bindparam("next_scheduled_at"),
         next_due=bindparam("next_due"),
+        turn=bindparam("turn"),
         updated_at=bindparam("updated_at"),
     )
 )

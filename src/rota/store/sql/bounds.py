@@ -28,9 +28,12 @@ def bound_values(version: Version) -> Mapping[str, int | None]:
 
 
 def followed_values(version: Version) -> Mapping[str, object]:
-    """Of `FOLLOWED`, in the row of a schedule at whose cursor the version stands."""
+    """Of `FOLLOWED`, in the row of a schedule at whose cursor the version stands.
+
+    Without a cadence it stands at no beat: of runs that may not overlap the planner decides.
+    """
     return {
-        "cadence_id": version.cadence_id,
+        "cadence_id": version.cadence_id if version.definition.overlap == "allow" else None,
         "period": version.period,
         "series": version.series,
         **bound_values(version),

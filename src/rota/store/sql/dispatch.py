@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from sqlalchemy import RowMapping, bindparam, literal_column, select, tuple_
 
-from rota.domain.admission import DueSchedule
+from rota.domain.due import DueSchedule
 from rota.domain.errors import UnreadableRow
 from rota.domain.job import Job
 from rota.domain.run import RunState
@@ -17,6 +17,7 @@ from rota.store.sql.batches import Part
 from rota.store.sql.due import read_parked, to_due
 from rota.store.sql.jobs import job_or_default
 from rota.store.sql.pages import readable
+from rota.store.sql.places import read_places
 from rota.store.sql.prepared import Lookup, Prepared
 from rota.store.sql.records import SELECT_RECORDS, read_beside
 from rota.store.sql.schema import (
@@ -77,6 +78,7 @@ class SqlDispatch(Part):
         with self._database.reading() as connection:
             found = connection.execute(statement, arguments).mappings().all()
             beside = read_beside(connection, found)
+            beside.places.update(read_places(connection, [row["id"] for row in found]))
             parked = [read_parked(connection, row) for row in found]
         return [to_due(row, beside, runs_) for row, runs_ in zip(found, parked, strict=True)]
 

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, RowMapping, Select, literal, select, tuple_
 
-from rota.domain.admission import DueSchedule
+from rota.domain.due import DueSchedule
 from rota.domain.errors import UnreadableRow
 from rota.domain.identity import ScheduleId
 from rota.domain.planned import PARKED_PER_ADMISSION_MAX
@@ -45,6 +45,7 @@ def to_due_alone(
                 version=version_of(version, number),
                 suspensions=suspensions_of(row, beside),
                 job_overdue=job_or_default(row["job"], row["job_spec"]).overdue,
+                places=beside.places.get(row["id"], ()),
             )
             if version is not None:
                 texts.check_definition(version["version_definition"])

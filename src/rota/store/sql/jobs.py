@@ -7,34 +7,48 @@ from sqlalchemy import RowMapping, Select, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from rota.domain.job import Job
-from rota.store.sql import bounds, cells, texts
+from rota.domain.sink import WorkerSink
+from rota.store.port import Notice
+from rota.store.sql import bounds, cells
 from rota.store.sql.batches import Part
+from rota.store.sql.demands import grant_permits
 from rota.store.sql.engine import is_unique_violation
+from rota.store.sql.job_texts import job_text, read_job
+from rota.store.sql.notices import notify
 from rota.store.sql.pages import read_page, readable
 from rota.store.sql.schema import jobs
 
 
 class SqlJobs(Part):
     def commit_job(self, job: Job, *, now: datetime) -> bool:
-        values = {
-            "spec": texts.job_text(job),
-            "updated_at": now,
-            "lateness_max": bounds.lateness_of(job.overdue),
-        }
-        replaced = update(jobs).where(jobs.c.name == job.name).values(values)
         try:
-            with self._database.writing() as connection:
-                if connection.execute(replaced).rowcount:
-                    return False
-                connection.execute(insert(jobs), {"name": job.name, "created_at": now, **values})
-                return True
+            return self._write(job, now=now)
         except IntegrityError as error:
             if not is_unique_violation(error):
                 raise
-        # Another writer created it in between.
+        # Another writer created it in between, or gave one of its runs a permit.
+        return self._write(job, now=now)
+
+    def _write(self, job: Job, *, now: datetime) -> bool:
+        values = {
+            "spec": job_text(job),
+            "updated_at": now,
+            "lateness_max": bounds.lateness_of(job.overdue),
+            "priority": job.priority,
+            "max_running": job.max_running,
+            "is_fetched": isinstance(job.sink, WorkerSink),
+        }
+        of_job = jobs.c.name == job.name
         with self._database.writing() as connection:
-            connection.execute(replaced)
-        return False
+            before = connection.execute(select(jobs.c.max_running).where(of_job).with_for_update()).first()
+            if before is None:
+                connection.execute(insert(jobs), {"name": job.name, "created_at": now, **values})
+            else:
+                connection.execute(update(jobs).where(of_job).values(values))
+            if job.max_running is not None and (before is None or before.max_running is None):
+                grant_permits(connection, job.name)
+            notify(connection, Notice.QUEUED)
+            return before is None
 
     def get_job(self, name: str) -> Job | None:
         """Raises `UnreadableRow`."""
@@ -61,4 +75,4 @@ def job_or_default(name: str, spec: object) -> Job:
     if spec is None:
         return Job(name=name)
     with cells.reading(f"job {name}"):
-        return texts.read_job(name, cells.text(spec))
+        return read_job(name, cells.text(spec))

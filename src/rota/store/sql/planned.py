@@ -9,7 +9,7 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, Connection, RowMapping, Select, bindparam, select, tuple_, update
 from sqlalchemy.exc import IntegrityError
 
-from rota.domain.admission import DueSchedule
+from rota.domain.due import DueSchedule
 from rota.domain.errors import UnreadableRow
 from rota.domain.identity import ScheduleId
 from rota.domain.planned import IN_TIME
@@ -72,7 +72,7 @@ class SqlPlanned(Part):
                 return []
             ids = {"ids": list({row["schedule_id"] for row in found})}
             records = {row["id"]: row for row in connection.execute(_READ_SCHEDULES, ids).mappings()}
-            suspended = read_suspended(
+            beside = read_suspended(
                 connection, list(records), after=min(cells.integer(row["due_at"]) for row in found)
             )
             keys = {"keys": list({(row["schedule_id"], row["version"]) for row in found})}
@@ -87,7 +87,7 @@ class SqlPlanned(Part):
                     records[row["schedule_id"]],
                     own.get((row["schedule_id"], row["version"])),
                     row["version"],
-                    _after(suspended, row),
+                    _after(beside, row),
                 ),
             )
             for row in found
@@ -138,11 +138,11 @@ def _to_planned(row: RowMapping, due: DueSchedule | Unreadable) -> PlannedDue | 
         )
 
 
-def _after(suspended: Beside, run: RowMapping) -> Beside:
+def _after(beside: Beside, run: RowMapping) -> Beside:
     """The suspensions of the run's schedule that last or end after it is due."""
-    of_schedule = suspended.suspended.get(run["schedule_id"], [])
+    of_schedule = beside.suspended.get(run["schedule_id"], [])
     mattering = [row for row in of_schedule if row["until_at"] is None or row["until_at"] > run["due_at"]]
-    return Beside(suspended={run["schedule_id"]: mattering})
+    return Beside(suspended={run["schedule_id"]: mattering}, places=beside.places)
 
 
 def _chosen(*conditions: ColumnElement[bool]) -> Select[*tuple[str]]:
@@ -164,6 +164,7 @@ def _queue(chosen: Select[*tuple[str]]) -> Prepared:
         .values(state=RunState.QUEUED.value, admitted_at=bindparam("now"), available_at=runs.c.due_at)
         .returning(
             runs.c.job,
+            runs.c.turn,
             runs.c.due_at.label("available_at"),
             runs.c.run_id,
             (runs.c.attempt + 1).label("attempt"),
@@ -182,6 +183,16 @@ _OF_SCHEDULE = schedules.c.id == runs.c.schedule_id
 _IS_ACTIVE = schedules.c.status == ScheduleStatus.ACTIVE.value
 _HAS_ENDED = schedules.c.status == ScheduleStatus.ENDED.value
 _CURSOR_IS_BEHIND = schedules.c.next_due < runs.c.due_at
+_MAY_NOT_OVERLAP = (
+    select(versions.c.number)
+    .where(
+        versions.c.schedule_id == runs.c.schedule_id,
+        versions.c.number == runs.c.version,
+        versions.c.overlap != "allow",
+    )
+    .correlate(runs)
+    .exists()
+)
 _HAS_SCHEDULE = select(schedules.c.id).where(_OF_SCHEDULE, ~_HAS_ENDED).correlate(runs).exists()
 
 # Schedules are locked with their runs: none is paused between the choice and the commit. What was due before is chosen
@@ -196,7 +207,8 @@ _QUEUE_IN_TIME = _queue(
         _IS_DUE,
         ~_WAS_DUE_BEFORE,
         _OF_SCHEDULE,
-        (_IS_BACKFILL & ~_HAS_ENDED) | (_IS_ACTIVE & (schedules.c.next_due.is_(None) | ~_CURSOR_IS_BEHIND)),
+        (_IS_BACKFILL & ~_HAS_ENDED)
+        | (_IS_ACTIVE & (schedules.c.next_due.is_(None) | ~_CURSOR_IS_BEHIND) & ~_MAY_NOT_OVERLAP),
     ).with_for_update(of=[schedules, runs])
 )
 _TO_HOLD = _chosen(_IS_LOOKED_AT, _OF_SCHEDULE, ~_IS_BACKFILL, ~_IS_ACTIVE, ~_HAS_ENDED).with_for_update(
@@ -220,7 +232,13 @@ _READ_BEYOND = Prepared(
 _READ_LATE = Prepared(
     select(runs)
     .join(schedules, _OF_SCHEDULE)
-    .where(_IS_PLANNED_THERE, _IS_LOOKED_AT, _IS_ACTIVE, ~_IS_BACKFILL, _WAS_DUE_BEFORE | _CURSOR_IS_BEHIND)
+    .where(
+        _IS_PLANNED_THERE,
+        _IS_LOOKED_AT,
+        _IS_ACTIVE,
+        ~_IS_BACKFILL,
+        _WAS_DUE_BEFORE | _CURSOR_IS_BEHIND | _MAY_NOT_OVERLAP,
+    )
     .order_by(runs.c.due_at, runs.c.run_id)
     .limit(bindparam("limit"))
 )

@@ -6,10 +6,12 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import Connection, Label, RowMapping, bindparam, or_, select
 
+from rota.domain.overlap import Places
 from rota.domain.run import Run
 from rota.domain.schedule import Suspension, Version
 from rota.store.port import ScheduleRecord
 from rota.store.sql import cells, rows
+from rota.store.sql.places import read_places
 from rota.store.sql.schema import jobs, schedules, suspensions, versions
 
 
@@ -21,6 +23,8 @@ class Beside:
     """Suspensions that last or reach past where the schedule stands, oldest first."""
     latest: dict[str, RowMapping] = field(default_factory=dict)
     """Latest versions, of the schedules whose cursor is another's."""
+    places: dict[str, Places] = field(default_factory=dict)
+    """Open runs of those whose runs may not overlap."""
 
 
 def version_columns() -> list[Label[object]]:
@@ -63,8 +67,8 @@ def read_beside(connection: Connection, records: Sequence[RowMapping]) -> Beside
 
 
 def read_suspended(connection: Connection, ids: Sequence[str], *, after: int) -> Beside:
-    """Suspensions of the schedules that last, or end after the instant (milliseconds)."""
-    beside = Beside()
+    """Suspensions of the schedules that last, or end after the instant (milliseconds), and their places."""
+    beside = Beside(places=read_places(connection, ids))
     for row in connection.execute(_READ_SUSPENSIONS_AFTER, {"ids": ids, "after": after}).mappings():
         beside.suspended.setdefault(row["schedule_id"], []).append(row)
     return beside

@@ -28,6 +28,7 @@ from rota.domain.run import SETTLED
 from rota.domain.schedule import ScheduleStatus
 from rota.store.port.retention import KEEPS_ITS_KEY, PRUNED_BEHIND, PruneOutcome
 from rota.store.port.runs import LedgerKey
+from rota.store.port.work import RETRY_TURN
 from rota.store.sql import cells
 from rota.store.sql.batches import Part
 from rota.store.sql.columns import DATES, Instant, Name, among
@@ -36,6 +37,8 @@ from rota.store.sql.rows import Values
 from rota.store.sql.schema import (
     attempts,
     audit,
+    deliveries,
+    effects,
     is_parked,
     outbox,
     results,
@@ -179,6 +182,7 @@ def _remove(connection: Connection, run_ids: Sequence[str]) -> int:
     keys = [{"key_run_id": run_id} for run_id in run_ids]
     _REMOVE_ATTEMPTS.execute(connection, keys)
     _REMOVE_RESULT.execute(connection, keys)
+    _REMOVE_EFFECTS.execute(connection, keys)
     return _REMOVE_RUN.execute(connection, keys)
 
 
@@ -229,9 +233,11 @@ _READ_STAYING = Lookup(
 _HAS_OPEN_ATTEMPT = exists().where(attempts.c.run_id == runs.c.run_id, attempts.c.finished_at.is_(None))
 _IS_TO_BE_DELIVERED = exists().where(
     outbox.c.job == runs.c.job,
+    outbox.c.turn.in_([literal_column(str(RETRY_TURN)), runs.c.turn]),
     outbox.c.available_at == runs.c.available_at,
     outbox.c.run_id == runs.c.run_id,
 )
+_IS_SENT = exists().where(deliveries.c.run_id == runs.c.run_id)
 _READ_ENDED = Lookup(
     select(runs.c.run_id, runs.c.schedule_id, runs.c.scheduled_at, runs.c.due_at, _USES_PERIODS)
     .where(
@@ -239,6 +245,7 @@ _READ_ENDED = Lookup(
         among(runs.c.state, sorted(SETTLED)),
         ~_HAS_OPEN_ATTEMPT,
         ~_IS_TO_BE_DELIVERED,
+        ~_IS_SENT,
     )
     .order_by(runs.c.run_id)
     .with_for_update(of=runs, skip_locked=True)
@@ -281,4 +288,5 @@ _READ_OLD_EVENTS = _old_of(audit, begin="at", end="at")
 _FORGET_SKIP, _FORGET_SUSPENSION, _FORGET_EVENT = map(_delete_by_key, (skips, suspensions, audit))
 _REMOVE_ATTEMPTS = Prepared(delete(attempts).where(attempts.c.run_id == bindparam("key_run_id")))
 _REMOVE_RESULT = Prepared(delete(results).where(results.c.run_id == bindparam("key_run_id")))
+_REMOVE_EFFECTS = Prepared(delete(effects).where(effects.c.run_id == bindparam("key_run_id")))
 _REMOVE_RUN = Prepared(delete(runs).where(runs.c.run_id == bindparam("key_run_id")))

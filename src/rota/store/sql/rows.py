@@ -24,7 +24,7 @@ from rota.domain.schedule import (
     Version,
     ZoneRulesRow,
 )
-from rota.store.port import Delivery, IdempotencyRecord, PartitionState
+from rota.store.port import IdempotencyRecord, Intent, PartitionState
 from rota.store.sql import bounds, cells, texts
 
 Values = Mapping[str, object]
@@ -37,7 +37,6 @@ FOLDS, GAPS, PERIODS, BOUNDARIES = map(get_args, (Fold, Gap, Period, Boundary))
 
 
 def schedule_values(schedule: Schedule) -> Values:
-    """Of a new one: it has no open runs."""
     return {
         "id": schedule.schedule_id,
         "slot": schedule.slot,
@@ -55,7 +54,7 @@ def schedule_values(schedule: Schedule) -> Values:
         "updated_at": cells.millis(schedule.updated_at),
         "history_from": cells.millis(schedule.history_from),
         "careful_until": cells.millis_or_none(schedule.careful_until),
-        "open_runs": 0,
+        "turn": schedule.turn,
         "definition_digest": schedule.definition_digest,
     }
 
@@ -84,6 +83,7 @@ def to_schedule(row: RowMapping) -> Schedule:
         history_from=cells.instant(row["history_from"]),
         careful_until=cells.instant_or_none(row["careful_until"]),
         definition_digest=cells.text(row["definition_digest"]),
+        turn=cells.integer(row["turn"]),
         revision=cells.integer(row["revision"]),
     )
 
@@ -110,6 +110,7 @@ def version_values(version: Version) -> Values:
         "series": version.series,
         "counts_from": cells.millis_or_none(version.counts_from),
         "named_before": version.named_before,
+        "overlap": version.definition.overlap,
         **bounds.bound_values(version),
     }
 
@@ -252,6 +253,7 @@ def run_values(run: Run) -> Values:
         "progress_message": None if progress is None else progress.message,
         "error": run.error,
         "cancel_requested_at": cells.millis_or_none(run.cancel_requested_at),
+        "turn": run.turn,
         "second_pass": run.second_pass,
         "carried_by": run.carried_by,
     }
@@ -284,6 +286,7 @@ def to_run(row: RowMapping) -> Run:
         else Progress(fraction=cells.number(fraction), message=cells.text_or_none(row["progress_message"])),
         error=cells.text_or_none(row["error"]),
         cancel_requested_at=cells.instant_or_none(row["cancel_requested_at"]),
+        turn=cells.integer(row["turn"]),
         second_pass=bool(row["second_pass"]),
         carried_by=None if row["carried_by"] is None else cells.integer(row["carried_by"]),
     )
@@ -373,10 +376,11 @@ def to_partition(row: RowMapping) -> PartitionState:
     )
 
 
-def to_delivery(row: RowMapping) -> Delivery:
-    return Delivery(
+def to_intent(row: RowMapping) -> Intent:
+    return Intent(
         run_id=RunId(cells.text(row["run_id"])),
         attempt=cells.integer(row["attempt"]),
         job=cells.text(row["job"]),
         available_at=cells.instant(row["available_at"]),
+        turn=cells.integer(row["turn"]),
     )

@@ -10,14 +10,15 @@ from rota.domain.audit import AuditEvent
 from rota.domain.identity import RunId, ScheduleId
 from rota.domain.run import SETTLED, Run, RunDetail, RunEvent, RunState, next_state
 from rota.store.port import LedgerKey, RunFilter
-from rota.store.sql import cells, rows
+from rota.store.sql import cells, rows, sending_rows
 from rota.store.sql.audit import write_audit
 from rota.store.sql.batches import Part
 from rota.store.sql.columns import Instant
-from rota.store.sql.outbox import withdraw_intents
 from rota.store.sql.pages import read_page, readable
+from rota.store.sql.places import free_places, lock_places
 from rota.store.sql.records import to_run
-from rota.store.sql.schema import attempts, results, runs, schedule_labels, skips
+from rota.store.sql.run_changes import withdraw_messages
+from rota.store.sql.schema import attempts, deliveries, effects, results, runs, schedule_labels, skips
 
 
 class SqlRuns(Part):
@@ -29,11 +30,20 @@ class SqlRuns(Part):
             opened = select(attempts).where(attempts.c.run_id == run_id).order_by(attempts.c.number)
             tried = connection.execute(opened).mappings().all()
             result = connection.execute(select(results.c.result).where(results.c.run_id == run_id)).scalar()
+            begun = (
+                select(effects).where(effects.c.run_id == run_id).order_by(effects.c.begun_at, effects.c.name)
+            )
+            done = connection.execute(begun).mappings().all()
+            sending = (
+                connection.execute(select(deliveries).where(deliveries.c.run_id == run_id)).mappings().first()
+            )
         with cells.reading(f"run {run_id}"):
             return RunDetail(
                 run=rows.to_run(row),
                 attempts=tuple(rows.to_attempt(attempt) for attempt in tried),
                 result=None if result is None else cells.json_text(result),
+                effects=tuple(sending_rows.to_effect(effect) for effect in done),
+                delivery=None if sending is None else sending_rows.to_delivery(sending),
             )
 
     def list_runs(self, filter_: RunFilter, *, before: LedgerKey | None, limit: int) -> list[Run]:
@@ -55,6 +65,9 @@ class SqlRuns(Part):
         this_run = runs.c.run_id == run_id
         locked = select(runs).where(this_run).with_for_update()
         with self._database.writing() as connection:
+            # Of a run that waits the places come first, as for whoever queues it.
+            waiting = select(runs.c.schedule_id).where(this_run, runs.c.state == RunState.WAITING.value)
+            lock_places(connection, connection.execute(waiting).scalars().all())
             row = connection.execute(locked).mappings().first()
             if row is None:
                 return None
@@ -68,7 +81,8 @@ class SqlRuns(Part):
             else:
                 state = next_state(run.state, RunEvent.CANCELLED)
                 connection.execute(update(runs).where(this_run).values(state=state.value, finished_at=now))
-                withdraw_intents(connection, [run] if run.state is RunState.QUEUED else [])
+                withdraw_messages(connection, [row] if run.state is RunState.QUEUED else [])
+                free_places(connection, {run_id: cells.millis(now)})
             write_audit(connection, event)
             return to_run(connection.execute(locked).mappings().one())
 
@@ -137,6 +151,10 @@ def _conditions(filter_: RunFilter) -> list[ColumnElement[bool]]:
         conditions.append(runs.c.job == filter_.job)
     if filter_.origin is not None:
         conditions.append(runs.c.origin == filter_.origin)
+    if filter_.from_ is not None:
+        conditions.append(runs.c.scheduled_at >= literal(filter_.from_, Instant))
+    if filter_.until is not None:
+        conditions.append(runs.c.scheduled_at < literal(filter_.until, Instant))
     if filter_.label is not None:
         key, value = filter_.label
         labelled = select(schedule_labels.c.schedule_id).where(

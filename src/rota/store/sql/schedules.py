@@ -7,6 +7,7 @@ from sqlalchemy import Connection, RowMapping, Select, insert, select
 from sqlalchemy.exc import IntegrityError
 
 from rota.domain.identity import ScheduleId
+from rota.domain.overlap import Places
 from rota.store.port import Creation, NewSchedule, Notice, ScheduleFilter, ScheduleRecord, is_soon
 from rota.store.sql import rows
 from rota.store.sql.audit import write_audit
@@ -17,6 +18,7 @@ from rota.store.sql.idempotency import is_in_use, write_idempotency
 from rota.store.sql.labels import write_labels
 from rota.store.sql.notices import notify
 from rota.store.sql.pages import read_page, readable
+from rota.store.sql.places import read_places
 from rota.store.sql.prepared import Prepared
 from rota.store.sql.records import SELECT_RECORDS, read_beside, to_record
 from rota.store.sql.schema import schedule_labels, schedules
@@ -50,6 +52,10 @@ class SqlSchedules(Part):
             statement = SELECT_RECORDS.where(schedules.c.id == schedule_id)
             found = connection.execute(statement).mappings().all()
             return to_record(found[0], read_beside(connection, found)) if found else None
+
+    def read_places(self, schedule_id: ScheduleId) -> Places:
+        with self._database.reading() as connection:
+            return read_places(connection, [schedule_id]).get(schedule_id, ())
 
     def list_schedules(
         self, filter_: ScheduleFilter, *, after: ScheduleId | None, limit: int

@@ -8,15 +8,17 @@ from collections.abc import Iterable, Sequence
 
 from sqlalchemy import Connection, RowMapping, bindparam, insert, select, update
 
-from rota.domain.run import RunState
+from rota.domain.run import SETTLED, RunState
 from rota.domain.settlement import RunEnd, Settlement, end_of_run
-from rota.store.port import ATTEMPT_LEASE_MAX, Fence, lease_has_ended
+from rota.store.port import ATTEMPT_LEASE_MAX, RETRY_TURN, Fence, lease_has_ended
 from rota.store.sql import cells, rows
 from rota.store.sql.batches import Part, has_row_locks, holds
+from rota.store.sql.demands import drop_permits
 from rota.store.sql.engine import tried_again
 from rota.store.sql.outbox import write_intent_rows
+from rota.store.sql.places import free_places, lock_places
 from rota.store.sql.prepared import Lookup, Prepared
-from rota.store.sql.schema import attempts, is_still_open, results, runs
+from rota.store.sql.schema import attempts, is_still_open, permits, places, results, runs
 
 
 class SqlSettlements(Part):
@@ -26,10 +28,10 @@ class SqlSettlements(Part):
         self._check_count(settlements)
         if not settlements:
             return []
-        answers = self._settle(_READ_CURRENT_FREE, settlements, fences)
+        answers = self._settle(settlements, fences, waiting=False)
         missed = [] if fences else [place for place, answer in enumerate(answers) if answer is None]
         if missed:
-            waited_for = self._settle(_READ_CURRENT, [settlements[place] for place in missed], fences)
+            waited_for = self._settle([settlements[place] for place in missed], fences, waiting=True)
             for place, answer in zip(missed, waited_for, strict=True):
                 answers[place] = answer
         return [answer is True for answer in answers]
@@ -37,14 +39,19 @@ class SqlSettlements(Part):
     # By itself: were the first transaction done anew with the second, what it has settled would be told to be stale.
     @tried_again
     def _settle(
-        self, lookup: Lookup, settlements: Sequence[Settlement], fences: Sequence[Fence]
+        self, settlements: Sequence[Settlement], fences: Sequence[Fence], *, waiting: bool
     ) -> list[bool | None]:
-        """One transaction. None: its run is not running, or another connection holds it."""
+        """One transaction. None: its run is not running, or another connection holds it, or the run's place."""
+        lookup = _READ_CURRENT if waiting else _READ_CURRENT_FREE
         with self._database.writing() as connection:
             held = {fence.partition for fence in _in_lock_order(fences) if holds(connection, fence)}
             ids = list({settlement.run_id for settlement in settlements})
             current = {row["run_id"]: row for row in lookup.read(connection, ids).mappings()}
             maybe_held = set(ids) - current.keys() if has_row_locks(connection) else set()
+            placed = {
+                row["placed_in"]: row["run_id"] for row in current.values() if row["placed_in"] is not None
+            }
+            maybe_held |= {placed[id_] for id_ in lock_places(connection, placed.keys(), waiting=waiting)}
             answers: list[bool | None] = []
             accepted: list[tuple[Settlement, RowMapping]] = []
             for settlement in settlements:
@@ -100,6 +107,15 @@ def _write(connection: Connection, accepted: Sequence[tuple[Settlement, RowMappi
         if end.state is RunState.SUCCEEDED and settlement.end.result is not None
     ]
     _WRITE_RESULT.execute(connection, reported)
+    drop_permits(connection, [row["run_id"] for _, row in accepted if row["permit"] is not None])
+    free_places(
+        connection,
+        {
+            row["run_id"]: cells.millis(settlement.settled_at)
+            for (settlement, row), end in zip(accepted, ends, strict=True)
+            if row["placed_in"] is not None and end.state in SETTLED
+        },
+    )
 
 
 def _end_of(settlement: Settlement, row: RowMapping) -> RunEnd:
@@ -133,6 +149,7 @@ def _settle_values(row: RowMapping, end: RunEnd) -> rows.Values:
 def _intent_values(row: RowMapping, end: RunEnd) -> rows.Values:
     return {
         "job": row["job"],
+        "turn": RETRY_TURN,
         "available_at": cells.millis_or_none(end.available_at),
         "run_id": row["run_id"],
         "attempt": row["attempt"] + 1,
@@ -151,8 +168,13 @@ _CURRENT = (
         runs.c.cancel_requested_at,
         attempts.c.lease_expires_at,
         attempts.c.finished_at.label("attempt_finished_at"),
+        permits.c.run_id.label("permit"),
+        places.c.schedule_id.label("placed_in"),
     )
+    .select_from(runs)
     .join(attempts, (attempts.c.run_id == runs.c.run_id) & (attempts.c.number == runs.c.attempt))
+    .outerjoin(permits, permits.c.run_id == runs.c.run_id)
+    .outerjoin(places, places.c.run_id == runs.c.run_id)
     .where(runs.c.run_id.in_(bindparam("keys", expanding=True)), runs.c.state == RunState.RUNNING.value)
     .order_by(runs.c.run_id)
 )

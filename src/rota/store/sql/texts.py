@@ -1,4 +1,4 @@
-"""Definitions, recurrences and jobs as the JSON texts that the tables keep.
+"""Definitions and recurrences as the JSON texts that the tables keep.
 
 Reading trusts the words and judges only the shape: whether an expression can be computed is for those who compute it,
 and for `check_definition`. What was read is kept, for schedules share few texts.
@@ -8,15 +8,13 @@ from functools import lru_cache
 from typing import cast, get_args
 
 from rota.domain.cadence import FoldAsked, Gap
-from rota.domain.definition import definition_to_wire, parse_definition, parse_overdue
+from rota.domain.definition import NO_SPREAD, definition_to_wire, parse_definition, parse_overdue
 from rota.domain.durations import parse_duration
 from rota.domain.instants import EPOCH, parse_instant, parse_local
-from rota.domain.job import Job, RetryPolicy
-from rota.domain.job_form import job_to_wire
 from rota.domain.json_text import EMPTY_OBJECT, JsonText, encode_json, load_json
 from rota.domain.period import PeriodAsked
 from rota.domain.recurrence import At, Cron, Every, Recurrence, RRule, recurrence_to_wire
-from rota.domain.schedule import Definition
+from rota.domain.schedule import Definition, Overlap
 from rota.domain.zone_rules import zone_of_offsets
 from rota.store.sql import cells
 
@@ -44,6 +42,8 @@ def read_definition(text: str) -> Definition:
         starts_at=cells.optional(wire["starts_at"], lambda cell: parse_instant(cells.text(cell))),
         ends_at=cells.optional(wire["ends_at"], lambda cell: parse_instant(cells.text(cell))),
         max_occurrences=cells.optional(wire["max_occurrences"], cells.integer),
+        overlap=cast("Overlap", cells.choice(wire["overlap"], get_args(Overlap))),
+        spread=cells.optional(wire["spread"], lambda cell: parse_duration(cells.text(cell))) or NO_SPREAD,
     )
 
 
@@ -61,6 +61,8 @@ def definition_with(text: str, params: JsonText) -> Definition:
         starts_at=kept.starts_at,
         ends_at=kept.ends_at,
         max_occurrences=kept.max_occurrences,
+        overlap=kept.overlap,
+        spread=kept.spread,
     )
 
 
@@ -84,32 +86,6 @@ def recurrence_text(recurrence: Recurrence) -> JsonText:
 def read_recurrence(text: str) -> Recurrence:
     """The recurrence of a text that `recurrence_text` made."""
     return _recurrence(load_json(JsonText(text)))
-
-
-def job_text(job: Job) -> JsonText:
-    return encode_json(job_to_wire(job))
-
-
-@lru_cache(maxsize=KEPT)
-def read_job(name: str, text: str) -> Job:
-    """The job of a text that `job_text` made. Limits are not judged: what was allowed when it was written still is."""
-    wire = cells.members(load_json(JsonText(text)))
-    retry = cells.members(wire["retry"])
-    return Job(
-        name=name,
-        overdue=parse_overdue(wire["overdue"]),
-        retry=RetryPolicy(
-            max_attempts=cells.integer(retry["max_attempts"]),
-            initial_delay=parse_duration(cells.text(retry["initial_delay"])),
-            factor=cells.number(retry["factor"]),
-            max_delay=parse_duration(cells.text(retry["max_delay"])),
-            jitter=cells.number(retry["jitter"]),
-        ),
-        timeout=cells.optional(wire["timeout"], lambda cell: parse_duration(cells.text(cell))),
-        lease=parse_duration(cells.text(wire["lease"])),
-        params_bytes_max=cells.integer(wire["params_bytes_max"]),
-        description=cells.text_or_none(wire["description"]),
-    )
 
 
 def _recurrence(wire: object) -> Recurrence:

@@ -3,7 +3,19 @@
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
-from sqlalchemy import Connection, RowMapping, Select, Table, and_, bindparam, insert, select, update
+from sqlalchemy import (
+    Connection,
+    RowMapping,
+    Select,
+    Table,
+    and_,
+    bindparam,
+    case,
+    insert,
+    null,
+    select,
+    update,
+)
 from sqlalchemy.exc import IntegrityError
 
 from rota.domain.identity import ScheduleId
@@ -121,12 +133,14 @@ _RESTAMP = Prepared(
     .where(_IS_VERSION)
     .values({column.name: bindparam(column.name) for column in versions.c if not column.primary_key})
 )
+# Without a cadence a schedule stands at no beat: of runs that may not overlap the planner decides.
+_FOLLOWED = {"cadence_id": case((versions.c.overlap == "allow", versions.c.cadence_id), else_=null())}
 _FOLLOW = Prepared(
     update(schedules)
     .where(schedules.c.id == bindparam("key_id"))
     .values(
         {
-            name: select(versions.c[name])
+            name: select(_FOLLOWED.get(name, versions.c[name]))
             .where(versions.c.schedule_id == schedules.c.id, versions.c.number == schedules.c.version)
             .scalar_subquery()
             for name in FOLLOWED

@@ -64,7 +64,8 @@ def given_values(beat: Beat) -> rows.Values:
 def advanced_values(following: ColumnElement[int]) -> Mapping[str, ColumnElement[int]]:
     """Of the schedule."""
     now = bindparam("now", type_=Instant)
-    return {"next_due": following, "next_scheduled_at": following, "updated_at": now}
+    on_time = literal_column("0", Integer)
+    return {"next_due": following, "next_scheduled_at": following, "turn": on_time, "updated_at": now}
 
 
 def run_values(chosen: FromClause) -> Mapping[str, ColumnElement[object]]:
@@ -86,6 +87,7 @@ def run_values(chosen: FromClause) -> Mapping[str, ColumnElement[object]]:
         "admitted_at": bindparam("now", type_=Instant),
         "attempt": literal_column("0"),
         "available_at": at,
+        "turn": literal_column("0"),
         "second_pass": chosen.c.second_pass,
     }
 
@@ -94,6 +96,7 @@ def intent_values(chosen: FromClause) -> Mapping[str, ColumnElement[object]]:
     """Of the outbox row."""
     return {
         "job": chosen.c.job,
+        "turn": literal_column("0"),
         "available_at": chosen.c.at,
         "run_id": _run_id(chosen),
         "attempt": literal_column("1"),

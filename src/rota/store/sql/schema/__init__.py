@@ -6,10 +6,12 @@ a row that lost its other half must stop only itself (I12). `CHECK` constraints 
 tables are STRICT, so that no column holds another type than its own.
 """
 
+from rota.store.sql.schema.delivery_tables import deliveries, permits
 from rota.store.sql.schema.naming import metadata
 from rota.store.sql.schema.run_tables import (
     PARKED_STATES,
     attempts,
+    effects,
     holds_its_key,
     is_parked,
     is_planned,
@@ -23,6 +25,7 @@ from rota.store.sql.schema.schedule_tables import (
     SUSPENSION_REASONS,
     is_awaiting,
     is_due_status,
+    places,
     schedule_labels,
     schedules,
     skips,
@@ -38,7 +41,9 @@ __all__ = [
     "attempts",
     "audit",
     "cadences",
+    "deliveries",
     "dispatchers",
+    "effects",
     "holds_its_key",
     "idempotency",
     "is_awaiting",
@@ -50,6 +55,8 @@ __all__ = [
     "metadata",
     "outbox",
     "partitions",
+    "permits",
+    "places",
     "results",
     "runs",
     "schedule_labels",

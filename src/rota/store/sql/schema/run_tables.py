@@ -61,6 +61,7 @@ runs = Table(
     Column("progress_message", Text),
     Column("error", Text),
     instant_or_null("cancel_requested_at"),
+    Column("turn", Integer, nullable=False, server_default=text("0")),
     Column("second_pass", Truth, nullable=False),
     Column("carried_by", Integer),
     one_of("origin", get_args(Origin)),
@@ -120,11 +121,27 @@ results = Table(
     sqlite_strict=True,
 )
 
+effects = Table(
+    "effects",
+    metadata,
+    Column("run_id", Name, primary_key=True),
+    Column("name", Name, primary_key=True),
+    Column("begun_by", Integer, nullable=False),
+    instant("begun_at"),
+    instant_or_null("recorded_at"),
+    Column("result", Text),
+    within_dates("begun_at"),
+    within_dates("recorded_at"),
+    sqlite_with_rowid=False,
+    sqlite_strict=True,
+)
+
 # Claimed in the order of its key, and it has no other index: each would cost a fifth of an admission.
 outbox = Table(
     "outbox",
     metadata,
     Column("job", Name, primary_key=True),
+    Column("turn", Integer, primary_key=True, autoincrement=False),
     Column("available_at", Instant, primary_key=True),
     Column("run_id", Name, primary_key=True),
     Column("attempt", Integer, nullable=False),

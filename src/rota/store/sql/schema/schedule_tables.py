@@ -44,7 +44,7 @@ schedules = Table(
     instant("updated_at"),
     instant("history_from"),
     instant_or_null("careful_until"),
-    Column("open_runs", Integer, nullable=False, server_default=text("0")),
+    Column("turn", Integer, nullable=False, server_default=text("0")),
     Column("definition_digest", Text, nullable=False),
     # What an ordinary admission needs of the cursor's version, so that no version is read for it.
     Column("cadence_id", Name),
@@ -84,6 +84,19 @@ def is_awaiting() -> ColumnElement[bool]:
 
 
 Index("ix_schedules_awaiting", schedules.c.id, sqlite_where=is_awaiting(), postgresql_where=is_awaiting())
+
+# Open runs of schedules whose runs may not overlap: the first, and the one that waits for it.
+places = Table(
+    "places",
+    metadata,
+    Column("schedule_id", Name, primary_key=True),
+    Column("place", Integer, primary_key=True, autoincrement=False),
+    Column("run_id", Name, nullable=False),
+    CheckConstraint("place BETWEEN 0 AND 1", name="place"),
+    sqlite_with_rowid=False,
+    sqlite_strict=True,
+)
+Index("uq_places_run_id", places.c.run_id, unique=True)
 
 schedule_labels = Table(
     "schedule_labels",

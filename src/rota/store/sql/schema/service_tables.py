@@ -3,7 +3,7 @@
 from sqlalchemy import CheckConstraint, Column, Index, Integer, Table, Text
 
 from rota.domain.json_text import INTEGER_MAX
-from rota.store.sql.columns import Long, Name, instant, instant_or_null, within_dates
+from rota.store.sql.columns import Long, Name, Truth, instant, instant_or_null, within_dates
 from rota.store.sql.schema import storage
 from rota.store.sql.schema.naming import metadata
 
@@ -16,6 +16,9 @@ jobs = Table(
     instant("updated_at"),
     # Told by the spec, for statements that cannot read it.
     Column("lateness_max", Long, nullable=False),
+    Column("priority", Integer, nullable=False),
+    Column("max_running", Integer),
+    Column("is_fetched", Truth, nullable=False),
     sqlite_strict=True,
 )
 

@@ -40,3 +40,14 @@ PARTITIONS = {
 
 IDEMPOTENCY = {"autovacuum_vacuum_scale_factor": 0.05}
 """Every answer is deleted after a day."""
+
+DELIVERIES = {
+    "fillfactor": 70,
+    "autovacuum_vacuum_scale_factor": 0,
+    "autovacuum_vacuum_threshold": 1000,
+    "autovacuum_vacuum_cost_delay": 0,
+}
+"""A queue as well, of which each row is changed twice or more before it goes."""
+
+PERMITS = {"autovacuum_vacuum_scale_factor": 0, "autovacuum_vacuum_threshold": 500}
+"""Counted at each claim, so the dead are in the way."""

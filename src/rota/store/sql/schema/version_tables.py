@@ -4,7 +4,7 @@ from typing import get_args
 
 from sqlalchemy import Column, Index, Integer, Table, Text
 
-from rota.domain.schedule import Boundary
+from rota.domain.schedule import Boundary, Overlap
 from rota.store.sql.columns import Long, Name, instant, instant_or_null, one_of
 from rota.store.sql.schema.naming import metadata
 
@@ -56,7 +56,9 @@ versions = Table(
     # Told by the definition and the bounds, for statements that cannot read those.
     instant_or_null("named_until"),
     Column("lateness_max", Long),
+    Column("overlap", Name, nullable=False),
     one_of("boundary", get_args(Boundary)),
+    one_of("overlap", get_args(Overlap)),
     sqlite_strict=True,
 )
 # The latest version of a schedule that has not ended is of these: its window has no end yet.

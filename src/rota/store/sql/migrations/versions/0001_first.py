@@ -3,6 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
+from rota.store.sql.migrations.first_sending import make_sending_tables
+from rota.store.sql.migrations.first_service import make_service_tables
 from rota.store.sql.migrations.first_storage import set_storage
 from rota.store.sql.migrations.kinds import FRACTION, INSTANT, LONG, NAME, TRUTH, one_of, within_dates
 
@@ -25,12 +27,8 @@ def upgrade() -> None:
     _make_outbox()
     _make_attempts()
     _make_skips()
-    _make_jobs()
-    _make_idempotency()
-    _make_partitions()
-    _make_dispatchers()
-    _make_audit()
-    _make_settings()
+    make_sending_tables()
+    make_service_tables()
     set_storage()
 
 
@@ -53,7 +51,7 @@ def _make_schedules() -> None:
         sa.Column("updated_at", INSTANT, nullable=False),
         sa.Column("history_from", INSTANT, nullable=False),
         sa.Column("careful_until", INSTANT),
-        sa.Column("open_runs", sa.Integer(), nullable=False, server_default=sa.text("0")),
+        sa.Column("turn", sa.Integer(), nullable=False, server_default=sa.text("0")),
         sa.Column("definition_digest", sa.Text(), nullable=False),
         sa.Column("cadence_id", NAME),
         sa.Column("period", sa.Text()),
@@ -142,7 +140,9 @@ def _make_versions() -> None:
         sa.Column("named_before", sa.Integer(), nullable=False),
         sa.Column("named_until", INSTANT),
         sa.Column("lateness_max", LONG),
+        sa.Column("overlap", NAME, nullable=False),
         one_of("versions", "boundary", ("keep_period", "now")),
+        one_of("versions", "overlap", ("allow", "skip", "queue")),
         sqlite_strict=True,
     )
     op.create_index(
@@ -194,13 +194,25 @@ def _make_runs() -> None:
         sa.Column("progress_message", sa.Text()),
         sa.Column("error", sa.Text()),
         sa.Column("cancel_requested_at", INSTANT),
+        sa.Column("turn", sa.Integer(), nullable=False, server_default=sa.text("0")),
         sa.Column("second_pass", TRUTH, nullable=False),
         sa.Column("carried_by", sa.Integer()),
         one_of("runs", "origin", ("schedule", "backfill", "manual", "replay")),
         one_of(
             "runs",
             "state",
-            ("planned", "held", "queued", "running", "succeeded", "failed", "cancelled", "moot", "skipped"),
+            (
+                "planned",
+                "held",
+                "waiting",
+                "queued",
+                "running",
+                "succeeded",
+                "failed",
+                "cancelled",
+                "moot",
+                "skipped",
+            ),
         ),
         within_dates("runs", "due_at"),
         sqlite_strict=True,
@@ -249,6 +261,7 @@ def _make_outbox() -> None:
     op.create_table(
         "outbox",
         sa.Column("job", NAME, primary_key=True),
+        sa.Column("turn", sa.Integer(), primary_key=True, autoincrement=False),
         sa.Column("available_at", INSTANT, primary_key=True),
         sa.Column("run_id", NAME, primary_key=True),
         sa.Column("attempt", sa.Integer(), nullable=False),
@@ -312,77 +325,4 @@ def _make_skips() -> None:
         "ix_skips_schedule_id_version_reason_until_at_note",
         "skips",
         ["schedule_id", "version", "reason", "until_at", "note"],
-    )
-
-
-def _make_jobs() -> None:
-    op.create_table(
-        "jobs",
-        sa.Column("name", NAME, primary_key=True),
-        sa.Column("spec", sa.Text(), nullable=False),
-        sa.Column("created_at", INSTANT, nullable=False),
-        sa.Column("updated_at", INSTANT, nullable=False),
-        sa.Column("lateness_max", LONG, nullable=False),
-        sqlite_strict=True,
-    )
-
-
-def _make_idempotency() -> None:
-    op.create_table(
-        "idempotency",
-        sa.Column("key", NAME, primary_key=True),
-        sa.Column("request_digest", sa.Text(), nullable=False),
-        sa.Column("answer", sa.Text(), nullable=False),
-        sa.Column("expires_at", INSTANT, nullable=False),
-        sqlite_strict=True,
-    )
-    op.create_index("ix_idempotency_expires_at", "idempotency", ["expires_at"])
-
-
-def _make_partitions() -> None:
-    op.create_table(
-        "partitions",
-        sa.Column("partition", sa.Integer(), primary_key=True, autoincrement=False),
-        sa.Column("owner", sa.Text()),
-        sa.Column("epoch", LONG, nullable=False),
-        sa.Column("expires_at", INSTANT),
-        sa.Column("checkpoint", INSTANT),
-        sa.CheckConstraint("epoch BETWEEN 0 AND 9007199254740992", name=op.f("ck_partitions_epoch")),
-        within_dates("partitions", "expires_at"),
-        within_dates("partitions", "checkpoint"),
-        sqlite_strict=True,
-    )
-
-
-def _make_dispatchers() -> None:
-    op.create_table(
-        "dispatchers",
-        sa.Column("owner", NAME, primary_key=True),
-        sa.Column("expires_at", INSTANT, nullable=False),
-        within_dates("dispatchers", "expires_at"),
-        sqlite_strict=True,
-    )
-
-
-def _make_audit() -> None:
-    op.create_table(
-        "audit",
-        sa.Column("id", LONG, primary_key=True),
-        sa.Column("schedule_id", NAME, nullable=False),
-        sa.Column("action", sa.Text(), nullable=False),
-        sa.Column("at", INSTANT, nullable=False),
-        sa.Column("actor", sa.Text()),
-        sa.Column("reason", sa.Text()),
-        sa.Column("details", sa.Text(), nullable=False),
-        sqlite_strict=True,
-    )
-    op.create_index("ix_audit_schedule_id_at_id", "audit", ["schedule_id", "at", "id"])
-
-
-def _make_settings() -> None:
-    op.create_table(
-        "settings",
-        sa.Column("name", NAME, primary_key=True),
-        sa.Column("value", sa.Text(), nullable=False),
-        sqlite_strict=True,
     )

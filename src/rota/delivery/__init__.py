@@ -1,0 +1,1 @@
+"""Delivery: the relay, and the sinks that it sends to."""
