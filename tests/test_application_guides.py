@@ -184,7 +184,7 @@ def test_the_tests_of_the_testing_guide_pass(folder: Path) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(folder)]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
-    assert "9 passed" in done.stdout
+    assert "11 passed" in done.stdout
 
 
 def test_the_example_of_a_world_works_with_the_handler_of_the_readme(folder: Path) -> None:

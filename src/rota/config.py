@@ -1,8 +1,9 @@
 """Settings: from `ROTA_*` environment variables; command line options win over them."""
 
+from ipaddress import ip_network
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
@@ -58,10 +59,13 @@ class Settings(BaseSettings):
     )
     webhook_networks: str = Field(
         default="",
+        json_schema_extra={"words": "networks with commas between them"},
         description="Networks that webhooks may reach though they are not public, such as `127.0.0.0/8,10.1.0.0/16`.",
     )
     celery_app: str | None = Field(
         default=None,
+        pattern=r"^[\w.]+:[\w.]+$",
+        json_schema_extra={"words": "MODULE:app"},
         description="The Celery application through which a relay sends, as `MODULE:app`, with its own configuration.",
     )
     celery_broker_url: str | None = Field(
@@ -90,3 +94,12 @@ class Settings(BaseSettings):
         default="info", pattern="^(debug|info|warning|error)$", description="The least level logged."
     )
     log_format: str = Field(default="console", pattern="^(console|json)$", description="How log lines look.")
+
+    @field_validator("webhook_networks")
+    @classmethod
+    def check_networks(cls, value: str) -> str:
+        """Raises `ValueError` for what is no list of networks."""
+        for part in value.split(","):
+            if part.strip():
+                ip_network(part.strip())
+        return value

@@ -16,7 +16,7 @@ from rota.store.memory import MemoryStore
 from rota.store.port import LEASE_MAX, StoreUnavailable
 from rota.testing.clock import ManualClock
 from rota.wiring import open_context
-from tests.api.conftest import Body, WorkOff, body_of, report
+from tests.api.conftest import Body, WorkOff, body_of, let_die, report
 
 
 class BrokenStore(MemoryStore):
@@ -52,6 +52,19 @@ def test_partitions_that_nobody_holds_are_a_warning(
     assert (served["partitions"], served["warnings"]) == ({"count": 4, "held": 4}, [])
     clock.advance(timedelta(seconds=15))
     assert body_of(client.get("/health/ready"))["partitions"] == {"count": 4, "held": 0}
+
+
+def test_dead_deliveries_are_a_warning(client: TestClient, context: Context, work_off: WorkOff) -> None:
+    sink = {"type": "webhook", "url": "https://shop.example.com"}
+    client.put("/jobs/sales_report", json={"sink": sink})
+    client.post("/schedules", json=report())
+    client.post("/schedules/report-7/run")
+    work_off()
+    assert body_of(client.get("/health/ready"))["deliveries"] == {"dead": 0}
+    let_die(context, "sales_report")
+    body = body_of(client.get("/health/ready"))
+    assert (body["status"], body["deliveries"]) == ("ready", {"dead": 1})
+    assert str(body["warnings"]).count("deliveries: 1 dead") == 1
 
 
 def test_whether_a_partition_is_held_is_judged_as_everywhere(

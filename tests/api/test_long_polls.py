@@ -11,6 +11,10 @@ import pytest
 from httpx2 import Client
 
 from rota.api.waiting import WaitingRoom
+from rota.service import work
+from rota.service.context import Context
+from rota.service.representation import Wire
+from rota.service.work_requests import ClaimRequest
 from rota.testing import World
 from tests.worker.served import Served, running_server
 
@@ -108,7 +112,8 @@ def test_many_that_wait_hold_no_thread_and_each_run_ends_one_wait(shop: Shop) ->
         done = [each.result() for each in answers if each.done()]
         given = [attempt["run_id"] for each in done for attempt in each["attempts"]]  # type: ignore[attr-defined]  # JSON
         assert len(given) == len(set(given)) == 30
-        assert shop.waiting == MANY - 30
+        # Who looks in vain waits again.
+        await asyncio.to_thread(shop.wait_until, lambda: shop.waiting == MANY - 30)
         for each in answers:
             each.cancel()
         for each_poll in polls:
@@ -159,6 +164,70 @@ def test_what_nobody_was_told_of_is_found_within_a_second(shop: Shop) -> None:
 
     answer = asyncio.run(asyncio.wait_for(poll(), DEADLINE_SECONDS))
     assert len(answer["attempts"]) == 1  # type: ignore[arg-type]  # JSON
+
+
+@pytest.mark.parametrize("limit", [0, 5])
+def test_those_who_go_on_waiting_look_too_when_one_has_left_with_what_it_found(
+    shop: Shop, limit: int
+) -> None:
+    async def poll() -> None:
+        polls = []
+        for count in range(1, 5):
+            polls.append(await Poll.begin(shop.served.url, limit=limit))
+            await asyncio.to_thread(shop.wait_until, lambda count=count: shop.waiting == count)  # type: ignore[misc]  # bound early
+        subscription = shop.room._subscription
+        assert subscription is not None
+        subscription.close()  # as where another process commits, on SQLite
+        answers = [asyncio.create_task(each.answer()) for each in polls]
+        for count in range(1, 5):
+            await asyncio.to_thread(shop.queue, 1)
+            await asyncio.to_thread(
+                shop.wait_until,
+                lambda count=count: sum(each.done() for each in answers) >= count,  # type: ignore[misc]  # the same
+            )
+        given = [attempt["run_id"] for each in answers for attempt in each.result()["attempts"]]  # type: ignore[attr-defined]  # JSON
+        assert len(set(given)) == len(given) == (4 if limit else 0)
+
+    asyncio.run(asyncio.wait_for(poll(), 60))
+
+
+@pytest.mark.parametrize("wait", ["PT0S", "PT1M"])
+def test_what_was_claimed_for_a_client_that_has_gone_is_given_back(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, wait: str
+) -> None:
+    looking, left = threading.Event(), threading.Event()
+    claim = work.claim
+
+    def slow(context: Context, asked: ClaimRequest) -> Wire:
+        looking.set()
+        assert left.wait(DEADLINE_SECONDS)
+        return claim(context, asked)
+
+    monkeypatch.setattr(work, "claim", slow)
+
+    async def poll() -> None:
+        await asyncio.to_thread(shop.queue, 1)
+        gone = await Poll.begin(shop.served.url, wait=wait)
+        assert await asyncio.to_thread(looking.wait, DEADLINE_SECONDS)
+        await gone.leave()
+        # The server has heard of it when it has answered somebody who came later.
+        assert await asyncio.to_thread(get_jobs, shop.served.url) == 200
+        left.set()
+        await asyncio.to_thread(shop.wait_until, lambda: len(outcomes(shop)) == 1)
+
+    asyncio.run(asyncio.wait_for(poll(), DEADLINE_SECONDS))
+    [run] = shop.world.app.runs()
+    assert (run["state"], outcomes(shop)) == ("queued", ["interrupted"])
+    # It costs the run no try, and is there at once.
+    assert shop.world.store.read_next_intent_time(["echo"]) <= shop.world.now  # type: ignore[operator]  # it is queued
+
+
+def outcomes(shop: Shop) -> list[object]:
+    """Of the attempts of its only run, those that have ended."""
+    [run] = shop.world.app.runs()
+    attempts = shop.world.app.get_run(str(run["run_id"]))["attempts"]
+    assert isinstance(attempts, list)
+    return [attempt["outcome"] for attempt in attempts if attempt["outcome"] is not None]
 
 
 def test_a_server_that_stops_ends_every_wait_at_once() -> None:

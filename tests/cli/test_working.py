@@ -92,6 +92,40 @@ def test_several_processes_work_and_one_that_dies_is_started_anew(tmp_path: Path
         assert up.stop() == 0
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("database")
+def test_processes_drain_and_end_when_their_supervisor_is_killed(tmp_path: Path) -> None:
+    (tmp_path / "user_jobs.py").write_text(JOBS)
+    os.mkfifo(tmp_path / "gate")
+    with (
+        Process("up", "--port", "0", cwd=tmp_path) as up,
+        Process("work", "user_jobs:app", "--processes", "2", cwd=tmp_path) as work,
+    ):
+        url = url_in(up.read_line())
+        wait_until(lambda: work.log.read_text().count("worker.start") == 2, log=work.log)
+        assert request(url, "/schedules", AT_HALF_PAST)[0] == 201
+        set_time(tmp_path / "now", "2026-01-10T12:30:01Z")
+        assert work.read_line() == "started"
+        assert work.stop(signal.SIGKILL) == -signal.SIGKILL
+        # The one without work ends at once, the other one when its handler has.
+        wait_until(lambda: work.log.read_text().count("worker.stop") == 1, log=work.log)
+        (tmp_path / "gate").write_text("go on")
+        wait_until(lambda: work.log.read_text().count("worker.stop") == 2, log=work.log)
+        run = wait_for_state(url, RUN_ID, "succeeded", log=work.log)
+        assert (run["attempt"], run["result"]) == (1, {"said": "go on"})
+        for pid in pids_in(work.log.read_text()):
+            wait_until(lambda pid=pid: not is_alive(pid), log=work.log)  # type: ignore[misc]  # bound early
+        assert up.stop() == 0
+
+
+def is_alive(pid: int) -> bool:
+    """Whether it runs; one that nobody waits for is none that does."""
+    try:
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+
+
 class Pauses(Backoff):
     """None, but counted."""
 

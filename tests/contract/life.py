@@ -225,6 +225,8 @@ class Life(LifeOfSchedules):
                 runs.append(run)
             places = places if run.state is RunState.PLANNED else place.places
         expected = self.random.choice([*[entry.places] * 8, ()])
+        # Now and then a run that waits is left behind nobody.
+        places = self.random.choice([*[places] * 4, places[1:]])
         return replace(admission, runs=tuple(runs), expected_places=expected, places=places)
 
     def _skip(self, schedule: Schedule, from_: datetime, until: datetime) -> Skip:

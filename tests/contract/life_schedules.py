@@ -92,6 +92,7 @@ class LifeOfSchedules(Known):
         now = min(self.now, self.random.choice([self.now, *in_time, *in_time]))
         left = self.both.read_planned(fence.partition, now=now, limit=limit)
         self.both.commit_planned(fence, now=now, limit=limit)
+        self.both.commit_freed([fence, self.fence()], now=self.now, limit=limit)
         for entry in left:
             if isinstance(entry, PlannedDue):
                 schedule = self.perhaps_stale(entry.due.schedule)

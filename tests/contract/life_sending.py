@@ -8,9 +8,11 @@ from rota.domain.delivery import DeliveryEnd, failed, sent
 from rota.domain.identity import RunId
 from rota.domain.job import Job
 from rota.domain.json_text import encode_json
+from rota.domain.run import AttemptOutcome, RunEvent
+from rota.domain.settlement import AttemptEnd
 from rota.domain.sink import CelerySink, DeliveryPolicy, Sink, WorkerSink
-from rota.store.port import AttemptKey, DeliveryFilter, Intent, TakenDelivery
-from tests.contract.builders import MINUTE, SECOND, audit_event, change_of, run_at
+from rota.store.port import Answer, AttemptKey, DeliveryFilter, Intent, TakenDelivery
+from tests.contract.builders import MINUTE, SECOND, audit_event, change_of, run_at, settlement
 from tests.contract.life import Life
 from tests.contract.life_known import JOBS
 
@@ -26,6 +28,7 @@ class LifeOfMessages(Life):
 
     def _actions(self) -> Sequence[Callable[[], None]]:
         often = [self.ask_for_runs, self.take, self.claim, self.end_tries, self.come_back, self.settle]
+        often += [self.answer]
         sometimes = [self.cancel, self.redrive, self.do_something, self.heartbeat, self.recover, self.prune]
         schedules = [self.admit, self.admit, self.hold, self.fall_due, self.plan, self.change_job]
         return [*often, *often, *sometimes, *schedules]
@@ -57,7 +60,14 @@ class LifeOfMessages(Life):
     def take(self) -> None:
         lease = self.random.choice([SECOND, MINUTE])
         limit = self.random.randrange(5)
-        taken = self.both.commit_takes(self.wanted(), now=self.now, lease=lease, limit=limit)
+        taken = self.both.commit_takes(
+            self.wanted(),
+            now=self.now,
+            lease=lease,
+            limit=limit,
+            intents_first=self.chance(0.3),
+            backlog_first=self.chance(0.3),
+        )
         self.taken += taken
 
     def end_tries(self) -> None:
@@ -88,6 +98,32 @@ class LifeOfMessages(Life):
         messages = [self.remembered(self.taken).delivery for _ in range(2) if self.taken]
         opened = self.both.commit_openings("receiver", messages, now=self.now)
         self.attempts += [(attempt.run.run_id, attempt.run.attempt) for attempt in opened if attempt]
+
+    def answer(self) -> None:
+        """Messages that are the work itself; some answers are told twice, some late."""
+        messages = [self.remembered(self.taken).delivery for _ in range(2) if self.taken]
+        answers = [self._answer(message.run_id, message.attempt) for message in messages]
+        self.both.commit_answers("relay", self.random.choice([answers, answers * 2]))
+
+    def _answer(self, run_id: RunId, attempt: int) -> Answer:
+        event, retry_at = self.random.choice(
+            [
+                (RunEvent.SUCCEEDED, None),
+                (RunEvent.FAILED_FOR_GOOD, None),
+                (RunEvent.RETRY_SCHEDULED, self.soon()),
+            ]
+        )
+        has_succeeded = event is RunEvent.SUCCEEDED
+        end = AttemptEnd(
+            outcome=AttemptOutcome.SUCCEEDED if has_succeeded else AttemptOutcome.FAILED,
+            error=None if has_succeeded else "gone",
+            result=self.random.choice([None, encode_json({"attempt": attempt})]),
+        )
+        settled = settlement(run_id, end, event, at=self.now, attempt=attempt)
+        began = self.now - self.random.choice([0, 1, 5]) * MINUTE
+        return Answer(
+            run_id=run_id, attempt=attempt, opened_at=began, settlement=replace(settled, retry_at=retry_at)
+        )
 
     def redrive(self) -> None:
         dead = self.both.list_deliveries(DeliveryFilter(), after=None, limit=100)

@@ -13,7 +13,6 @@ from rota.domain.schedule import Schedule
 from rota.domain.settlement import Settlement
 from rota.store.port import (
     LEASE_MAX,
-    RETRY_TURN,
     AdmissionOutcome,
     ChangeOutcome,
     Creation,
@@ -29,6 +28,7 @@ from rota.store.port import (
     ScheduleRecord,
     Store,
     Wanted,
+    turn_of_intent,
 )
 from tests.contract.builders import DAY, MADE_AT, NINE, SECOND, admission, change_of, new_schedule, run_at
 
@@ -186,7 +186,7 @@ def delivery_of(run: Run, *, attempt: int | None = None) -> Intent:
         attempt=run.attempt + 1 if attempt is None else attempt,
         job=run.job,
         available_at=run.available_at,
-        turn=RETRY_TURN if run.attempt else run.turn,
+        turn=turn_of_intent(run.turn, attempt=run.attempt),
     )
 
 

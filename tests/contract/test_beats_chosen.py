@@ -23,10 +23,11 @@ from tests.contract.builders import (
     MINUTE,
     NINE,
     SECOND,
+    definition,
     new_schedule,
     pause,
 )
-from tests.contract.conftest import OpenStore
+from tests.contract.conftest import STORES, OpenStore
 from tests.contract.steps import (
     PARTITIONS,
     commit,
@@ -139,6 +140,20 @@ def test_what_is_passed_over_is_bounded(
     assert read_keys(store, each=1) == []
     assert beat(store, beats_of(ordinary, NINE), fences=fences, each=1).admitted == 0
     assert beat(store, beats_of(ordinary, NINE), fences=fences, each=2).admitted == 1
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_schedules_that_are_never_ordinary_hold_up_none_behind_them(
+    open_store: OpenStore, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(beats_module, "PASSED_OVER_MAX", 0)
+    store, ordinary = open_store(kind), new_schedule("z")
+    for number in range(3):
+        create(store, new_schedule(f"a{number}", of=definition(overlap="skip")))
+    create(store, ordinary)
+    hold(store)
+    assert len(read_keys(store, each=1)) == 1
+    assert beat(store, beats_of(ordinary, NINE), each=1).admitted == 1
 
 
 def test_beats_are_read_once_each_and_in_order(store: Store) -> None:

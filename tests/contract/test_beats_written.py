@@ -1,5 +1,7 @@
 """Set-based admission writes what the planner would write, of every kind of ordinary schedule (I1, I2, I3)."""
 
+from dataclasses import replace
+
 import pytest
 
 from rota.domain.admission import plan_admission
@@ -92,12 +94,18 @@ CASES = {
 }
 
 
+LAST_OF_A_BACKLOG = "the last of a backlog"
+
+
 @pytest.mark.parametrize("kind", STORES)
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [*CASES, LAST_OF_A_BACKLOG])
 def test_what_is_ordinary_is_written_as_the_planner_writes_it(
     open_store: OpenStore, kind: str, name: str
 ) -> None:
-    case, new = CASES[name], made_of(CASES[name])
+    case = CASES.get(name, CASES["by instant"])
+    new = made_of(case)
+    if name == LAST_OF_A_BACKLOG:
+        new = replace(new, schedule=replace(new.schedule, turn=3))
     now = case.at + case.late
     by_beats, by_planner = open_store(kind), open_store(kind)
     for store in (by_beats, by_planner):

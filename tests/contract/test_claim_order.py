@@ -7,7 +7,7 @@ import pytest
 from rota.domain.job import Job
 from rota.domain.sink import CelerySink
 from rota.store.port import RETRY_TURN, Store, Wanted
-from tests.contract.builders import HOUR, MADE_AT, MILLISECOND, MINUTE, NINE, SECOND, failure
+from tests.contract.builders import HOUR, MADE_AT, MILLISECOND, MINUTE, NINE, SECOND, audit_event, failure
 from tests.contract.steps import open_attempt, queue_at, queue_run, settle, wanted
 
 JOBS = ["mail", "report"]
@@ -57,7 +57,7 @@ def test_a_claim_that_prefers_backlogs_takes_them_first_within_a_priority(store:
 
 
 def test_a_retry_comes_before_what_was_never_tried_and_not_before_its_time(store: Store) -> None:
-    tried = queue_at(store, "tried", turn=3)
+    tried = queue_at(store, "tried")
     open_attempt(store, tried)
     settle(store, failure(tried.run_id, at=NINE, retry_at=NINE + MINUTE))
     queue_at(store, "first")
@@ -68,6 +68,46 @@ def test_a_retry_comes_before_what_was_never_tried_and_not_before_its_time(store
     [retry, _] = store.read_intents(["sales_report"], now=NINE + MINUTE, limit=9)
     assert (retry.run_id, retry.turn, retry.attempt) == (tried.run_id, RETRY_TURN, 2)
     assert claimed(store, jobs, now=NINE + MINUTE) == ["tried", "second"]
+
+
+def fail(store: Store, run_id: str, *, attempt: int = 1, at: datetime = NINE, retry_at: datetime) -> None:
+    assert settle(store, failure(run_id, at=at, attempt=attempt, retry_at=retry_at)) == [True]
+
+
+def test_a_retry_of_a_backlog_keeps_its_turn_and_what_is_on_time_comes_before_it(store: Store) -> None:
+    jobs = wanted("sales_report")
+    for turn in (1, 2):
+        run = queue_at(store, f"late-{turn}", turn=turn)
+        open_attempt(store, run)
+        fail(store, run.run_id, retry_at=NINE + SECOND)
+    queue_at(store, "late-3", turn=3)
+    queue_at(store, "on time", at=NINE + MINUTE)
+    order: list[str] = []
+    while opened := store.commit_claims("w", jobs, now=NINE + MINUTE, limit=1):
+        [attempt] = opened
+        order.append(attempt.run.schedule_id)
+        if attempt.run.attempt == 2:
+            fail(store, attempt.run.run_id, attempt=2, at=NINE + MINUTE, retry_at=NINE + MINUTE)
+    assert order == ["on time", "late-1", "late-1", "late-2", "late-2", "late-3"]
+
+
+def test_a_retry_of_a_backlog_that_has_to_wait_hides_none_of_a_higher_turn(store: Store) -> None:
+    for turn, minutes in ((1, 9), (2, 3)):
+        run = queue_at(store, f"late-{turn}", turn=turn)
+        open_attempt(store, run)
+        fail(store, run.run_id, retry_at=NINE + minutes * MINUTE)
+    assert store.read_next_intent_time(["sales_report"]) == NINE + 3 * MINUTE
+    assert claimed(store, wanted("sales_report"), now=NINE + 3 * MINUTE - MILLISECOND) == []
+    assert claimed(store, wanted("sales_report"), now=NINE + 3 * MINUTE) == ["late-2"]
+    assert claimed(store, wanted("sales_report"), now=NINE + 9 * MINUTE, backlog_first=True) == ["late-1"]
+
+
+def test_the_retry_of_a_backlog_that_is_cancelled_takes_its_intent_with_it(store: Store) -> None:
+    run = queue_at(store, "late", turn=4)
+    open_attempt(store, run)
+    fail(store, run.run_id, retry_at=NINE + MINUTE)
+    store.commit_cancel(run.run_id, event=audit_event("late", at=NINE), now=NINE)
+    assert store.read_intents(["sales_report"], now=NINE + HOUR, limit=9) == []
 
 
 @pytest.mark.parametrize("backlog_first", [False, True])

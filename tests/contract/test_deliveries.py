@@ -57,10 +57,21 @@ def send_to(store: Store, sink: Sink, *, job: str = JOBS[0], priority: int = 5) 
 
 
 def take(
-    store: Store, asked: list[Wanted] | None = None, *, at: timedelta = timedelta(0), limit: int = 2
+    store: Store,
+    asked: list[Wanted] | None = None,
+    *,
+    at: timedelta = timedelta(0),
+    limit: int = 2,
+    intents_first: bool = False,
+    backlog_first: bool = False,
 ) -> list[TakenDelivery]:
     return store.commit_takes(
-        wanted(*JOBS) if asked is None else asked, now=NINE + at, lease=LEASE, limit=limit
+        wanted(*JOBS) if asked is None else asked,
+        now=NINE + at,
+        lease=LEASE,
+        limit=limit,
+        intents_first=intents_first,
+        backlog_first=backlog_first,
     )
 
 
@@ -134,6 +145,37 @@ def test_deliveries_come_before_intents_and_of_a_job_no_more_than_is_wanted(stor
     assert take(store, [Wanted(job="sales_report", limit=0)], at=LEASE) == []
 
 
+def test_intents_come_before_deliveries_where_that_is_asked_for(store: Store) -> None:
+    taken_one(store, "a")
+    for id_ in "bcd":
+        queue_at(store, id_)
+    first = take(store, at=LEASE, limit=1, intents_first=True)
+    bounded = take(store, wanted(*JOBS, limit=1), at=LEASE, intents_first=True)
+    both = take(store, at=LEASE, intents_first=True)
+    assert [[each.run.schedule_id for each in taken] for taken in (first, bounded, both)] == [
+        ["b"],
+        ["c"],
+        ["d", "a"],
+    ]
+
+
+def test_of_the_places_of_a_job_intents_take_theirs_first_where_that_is_asked_for(store: Store) -> None:
+    store.commit_job(Job(name=JOBS[0], sink=CELERY, delivery=POLICY, max_running=1), now=MADE_AT)
+    delivery = taken_one(store, "a")
+    queue_at(store, "b")
+    assert end(store, (delivery, failed(delivery, POLICY, error="refused", now=NINE))) == [True]
+    taken = take(store, at=SECOND, intents_first=True)
+    assert [each.run.schedule_id for each in taken] == ["b"]
+    assert take(store, at=SECOND, intents_first=True) == []
+
+
+def test_a_backlog_comes_first_where_that_is_asked_for(store: Store) -> None:
+    for id_, turn in (("a", 0), ("b", 0), ("late", 1)):
+        queue_at(store, id_, turn=turn)
+    taken = [take(store, limit=1, backlog_first=True), take(store, limit=1)]
+    assert [each.run.schedule_id for [each] in taken] == ["late", "a"]
+
+
 def test_jobs_that_workers_fetch_are_left_to_them_but_for_what_an_earlier_sink_left(store: Store) -> None:
     delivery = taken_one(store, "a")
     queue_run(store, "b")
@@ -168,7 +210,29 @@ def test_what_was_sent_and_not_opened_is_sent_again(store: Store) -> None:
     assert take(store, at=5 * MINUTE - MILLISECOND) == []
     [again] = take(store, at=5 * MINUTE)
     assert (again.delivery.state, again.delivery.tries) == (DeliveryState.SENDING, 2)
-    assert again.delivery.sent_at == NINE
+    assert (again.delivery.sent_at, again.delivery.sends) == (NINE, 1)
+    assert again.delivery.first_at == NINE + 5 * MINUTE
+
+
+def test_what_became_of_tries_is_counted_until_a_redrive(store: Store) -> None:
+    delivery = taken_one(store)
+    for number in range(3):
+        became = (
+            sent(delivery, POLICY, now=NINE)
+            if number == 0
+            else failed(delivery, POLICY, error="no", now=NINE)
+        )
+        assert end(store, (delivery, became)) == [True]
+        [taken] = take(store, at=HOUR)
+        delivery = taken.delivery
+    assert (delivery.tries, delivery.sends, delivery.failures) == (4, 1, 2)
+    dead = failed(delivery, POLICY, error="no such queue", now=NINE, is_final=True)
+    assert end(store, (delivery, dead)) == [True]
+    event = audit_event(delivery.schedule_id, "run.cancel", at=NINE)
+    again = store.commit_redrive(dead.run_id, event=event, now=NINE)
+    assert again is not None
+    assert (again.tries, again.sends, again.failures) == (4, 0, 0)
+    assert listed(store) == [again]
 
 
 def test_a_message_opens_its_attempt_once_and_is_gone_then(store: Store) -> None:
@@ -219,6 +283,24 @@ def test_a_dead_delivery_is_not_taken_and_can_be_redriven(store: Store) -> None:
     assert store.list_audit(delivery.schedule_id, limit=9).count(event) == 1
     [again] = take(store, at=HOUR)
     assert (again.delivery.run_id, again.delivery.tries) == (dead.run_id, 2)
+
+
+def test_a_dead_delivery_of_a_job_that_workers_fetch_by_now_is_given_back_once_it_is_redriven(
+    store: Store,
+) -> None:
+    delivery = taken_one(store)
+    dead = failed(delivery, POLICY, error="no such queue", now=NINE, is_final=True)
+    assert end(store, (delivery, dead)) == [True]
+    send_to(store, WorkerSink())
+    assert store.commit_claims("w", wanted(*JOBS), now=NINE, limit=1) == []
+    event = audit_event(delivery.schedule_id, "run.cancel", at=NINE)
+    store.commit_redrive(dead.run_id, event=event, now=NINE)
+    assert store.read_next_delivery_time(JOBS) == NINE
+    [taken] = take(store)
+    assert taken.job.sink == WorkerSink()
+    assert end(store, (taken.delivery, None)) == [True]
+    [opened] = store.commit_claims("w", wanted(*JOBS), now=NINE, limit=1)
+    assert (opened.run.run_id, opened.run.attempt) == (dead.run_id, 1)
 
 
 def test_a_run_that_is_cancelled_takes_its_delivery_along(store: Store) -> None:

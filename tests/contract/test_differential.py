@@ -42,6 +42,7 @@ EVERY_OUTCOME = {
     "commit_beats": {"admitted", "fenced", "key_used", "0"},
     "commit_planned": {"queued", "held", "dropped", "0"},
     "commit_openings": {"OpenedAttempt", "None"},
+    "commit_answers": {"True", "False"},
     "commit_heartbeats": {"current", "cancel_requested", "stale"},
     "commit_settlements": {"True", "False"},
     "commit_cancel": {"Run", "None"},

@@ -4,7 +4,7 @@ import pytest
 
 from rota.domain.effect import Effect, EffectBegin, EffectState
 from rota.domain.identity import RunId
-from rota.domain.json_text import encode_json
+from rota.domain.json_text import JsonText, encode_json
 from rota.store.port import AttemptKey, Store
 from tests.contract.builders import NINE, SECOND, failure, success
 from tests.contract.steps import open_attempt, queue_run, run_of, settle
@@ -49,17 +49,20 @@ def test_a_recorded_effect_is_told_to_later_attempts_with_its_result(
     open_attempt(store, run_of(store, ID))
     expected = EffectBegin(state=EffectState.RECORDED, result=told)
     assert store.commit_effect_begin(SECOND_TRY, "mail", now=NINE) == expected
-    assert not store.commit_effect(SECOND_TRY, "mail", result=None, now=NINE)
+    assert store.commit_effect(SECOND_TRY, "mail", result=JsonText("8"), now=NINE)
+    assert store.commit_effect_begin(SECOND_TRY, "mail", now=NINE) == expected
 
 
-def test_an_effect_that_was_begun_and_not_recorded_is_in_doubt_and_this_attempts_now(store: Store) -> None:
+def test_an_effect_that_was_begun_and_not_recorded_is_in_doubt_and_says_when_it_was_begun_first(
+    store: Store,
+) -> None:
     open_attempt(store, queue_run(store))
     store.commit_effect_begin(FIRST, "mail", now=NINE)
     assert store.commit_effect_begin(FIRST, "mail", now=NINE) == IN_DOUBT
     settle(store, failure(ID, at=NINE, retry_at=NINE))
     open_attempt(store, run_of(store, ID))
     assert store.commit_effect_begin(SECOND_TRY, "mail", now=NINE + SECOND) == IN_DOUBT
-    assert effects_of(store) == (Effect(run_id=ID, name="mail", begun_by=2, begun_at=NINE + SECOND),)
+    assert effects_of(store) == (Effect(run_id=ID, name="mail", begun_by=1, begun_at=NINE),)
     assert store.commit_effect(SECOND_TRY, "mail", result=None, now=NINE + SECOND)
 
 

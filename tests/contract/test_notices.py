@@ -13,7 +13,8 @@ import pytest
 from rota.domain.job import Job
 from rota.domain.run import RunState
 from rota.domain.schedule import ScheduleStatus
-from rota.store.port import Creation, Fence, Notice, Store
+from rota.domain.sink import CelerySink
+from rota.store.port import Answer, Creation, Fence, Notice, Store
 from rota.store.port.notices import SOON
 from rota.store.sql import SqlStore, open_sql_store
 from rota.store.sql.databases import open_database
@@ -46,6 +47,7 @@ from tests.contract.steps import (
     plan,
     queue_run,
     settle,
+    wanted,
 )
 
 Listen = Callable[[Store], Ears]
@@ -86,6 +88,18 @@ def test_a_place_that_is_free_again_is_heard_of(store: Store, ears: Ears) -> Non
     queue_another(store)
     ears.await_notices(Notice.QUEUED)
     settle(store, success(run.run_id, at=NINE))
+    ears.await_notices(Notice.QUEUED)
+
+
+def test_a_place_that_an_answer_frees_is_heard_of(store: Store, ears: Ears) -> None:
+    store.commit_job(Job(name="sales_report", max_running=1, sink=CelerySink(task="t")), now=MADE_AT)
+    ears.await_notices(Notice.QUEUED)
+    run = queue_run(store)
+    store.commit_takes(wanted("sales_report"), now=NINE, lease=MINUTE, limit=1)
+    queue_another(store)
+    ears.await_notices(Notice.QUEUED)
+    answer = Answer(run_id=run.run_id, attempt=1, opened_at=NINE, settlement=success(run.run_id, at=NINE))
+    assert store.commit_answers("relay", [answer]) == [True]
     ears.await_notices(Notice.QUEUED)
 
 

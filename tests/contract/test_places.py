@@ -189,6 +189,49 @@ def test_a_message_that_nobody_can_send_leaves_its_place(store: Store) -> None:
     assert store.read_next_delivery_time(JOBS) is None
 
 
+def strand(store: Store, id_: str = "report-7") -> tuple[Run, Run]:
+    """A run that is open and one that waits, which has lost the place of the one before it."""
+    first, second = open_and_wait(store, id_)
+    element = admission(record_of(store, new_schedule(id_).schedule).schedule)
+    give(
+        store,
+        replace(element, expected_places=(first.run_id, second.run_id), places=(second.run_id,)),
+    )
+    return first, second
+
+
+def test_a_run_that_waits_for_nobody_is_queued_by_whoever_holds_its_partition(store: Store) -> None:
+    (_, lost), (_, other) = strand(store, "a"), strand(store, "b")
+    behind = open_and_wait(store, "c")[1]
+    fence = fence_of(store, 0)
+    assert store.commit_freed([], now=TEN, limit=9) == 0
+    assert store.commit_freed([replace(fence, epoch=fence.epoch + 1)], now=TEN, limit=9) == 0
+    assert store.commit_freed([fence], now=TEN + SECOND, limit=1) == 1
+    assert run_of(store, lost.run_id) == replace(lost, state=RunState.QUEUED, available_at=TEN + SECOND)
+    assert store.read_places(lost.schedule_id) == (lost.run_id,)
+    assert store.commit_freed([fence], now=TEN + SECOND, limit=9) == 1
+    assert store.commit_freed([fence], now=TEN + SECOND, limit=9) == 0
+    assert run_of(store, other.run_id).state is RunState.QUEUED
+    assert run_of(store, behind.run_id).state is RunState.WAITING
+    claimed = store.commit_claims("w", wanted(*JOBS), now=TEN + SECOND, limit=2)
+    claimed += store.commit_claims("w", wanted(*JOBS), now=TEN + SECOND, limit=2)
+    claimed += store.commit_claims("w", wanted(*JOBS), now=TEN + SECOND, limit=2)
+    assert {lost.run_id, other.run_id} < {attempt.run.run_id for attempt in claimed}
+
+
+def test_a_run_that_waits_without_a_place_is_queued_once_no_run_has_one(store: Store) -> None:
+    first, second = open_and_wait(store)
+    element = admission(record_of(store, new_schedule().schedule).schedule)
+    expected = (first.run_id, second.run_id)
+    give(store, replace(element, expected_places=expected, places=(first.run_id,)))
+    fence = fence_of(store, 0)
+    assert store.commit_freed([fence], now=TEN, limit=9) == 0
+    cancel(store, first)
+    assert run_of(store, second.run_id).state is RunState.WAITING
+    assert store.commit_freed([fence], now=TEN, limit=9) == 1
+    assert store.read_places(first.schedule_id) == (second.run_id,)
+
+
 @pytest.mark.parametrize("overlap", ["skip", "queue"])
 def test_planned_runs_that_may_not_overlap_are_judged_one_by_one(store: Store, overlap: Overlap) -> None:
     schedule = overlapping(store, overlap)

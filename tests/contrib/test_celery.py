@@ -9,6 +9,7 @@ from celery import Celery
 
 from rota import Moot, Rota, RunContext
 from rota.contrib.celery import rota_task
+from rota.domain.errors import InvalidRequest
 from rota.domain.identity import RunId
 from rota.domain.job import RetryPolicy
 from rota.domain.run import AttemptOutcome, RunState
@@ -83,6 +84,30 @@ def test_a_run_that_was_asked_to_stop_ends_the_task_in_peace(scene: Scene) -> No
 
     assert rota_task(scene.app)(heed)(message) is None
     assert scene.run(RunId(str(message["run_id"]))).state is RunState.CANCELLED
+
+
+def test_a_run_that_was_asked_to_stop_before_is_not_worked(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    message = queue(scene)
+    scene.ask_to_stop_ahead(monkeypatch)
+    calls: list[str] = []
+    assert rota_task(scene.app)(lambda ctx: calls.append(ctx.run_id))(message) is None
+    assert calls == []
+    assert scene.run(RunId(str(message["run_id"]))).state is RunState.CANCELLED
+
+
+def test_a_task_of_a_job_gives_back_what_is_another_ones_whatever_the_message_says(scene: Scene) -> None:
+    message = queue(scene) | {"job": "refund"}
+    calls: list[str] = []
+    work = rota_task(scene.app, job="refund")(lambda ctx: calls.append(ctx.run_id))
+    with pytest.raises(InvalidRequest, match="It is of the job 'report', and this task does 'refund'"):
+        work(message)
+    detail = scene.detail(RunId(str(message["run_id"])))
+    assert (calls, detail.run.state) == ([], RunState.QUEUED)
+    assert [attempt.outcome for attempt in detail.attempts] == [AttemptOutcome.INTERRUPTED]
+    rota_task(scene.app, job="report")(lambda ctx: calls.append(ctx.run_id))(message | {"attempt": 2})
+    assert calls == [message["run_id"]]
 
 
 def test_an_async_function_is_refused() -> None:

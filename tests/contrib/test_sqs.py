@@ -12,7 +12,7 @@ from rota.contrib.sqs import Consumer
 from rota.domain.errors import RotaError
 from rota.domain.identity import RunId
 from rota.domain.job import RetryPolicy
-from rota.domain.run import RunState
+from rota.domain.run import AttemptOutcome, RunState
 from rota.domain.sink import SqsSink
 from rota.worker.session import AttemptSession
 from tests.worker.scene import DEADLINE_SECONDS, Gate, Scene
@@ -177,3 +177,72 @@ def test_it_takes_no_more_than_it_has_places_for_and_drains_when_it_is_stopped(s
         RunState.SUCCEEDED,
         RunState.QUEUED,
     ]
+
+
+def test_the_runs_own_job_chooses_the_handler_whatever_the_message_says(scene: Scene) -> None:
+    called: list[str] = []
+    for name in ("report", "refund"):
+        scene.app.job(name, sink=SqsSink(queue_url=URL))(lambda ctx, name=name: called.append(name))
+    of = message(scene)
+    consumer = Consumer(scene.app, URL, client=Queue(json.dumps(of | {"job": "refund"})))
+    assert consumer.step(wait_seconds=0) == 1
+    assert consumer.drain(DEADLINE_SECONDS)
+    assert called == ["report"]
+
+
+def test_a_run_of_a_job_without_a_handler_here_is_given_back_and_its_message_left(scene: Scene) -> None:
+    called: list[str] = []
+    scene.app.job("refund", sink=SqsSink(queue_url=URL))(lambda ctx: called.append(ctx.run_id))
+    scene.app.declare("report", sink=SqsSink(queue_url=URL))
+    scene.app.register_jobs()
+    of = message(scene)
+    queue = Queue(json.dumps(of | {"job": "refund"}))
+    assert Consumer(scene.app, URL, client=queue).step(wait_seconds=0) == 0
+    detail = scene.detail(RunId(str(of["run_id"])))
+    assert (called, len(queue.messages), detail.run.state) == ([], 1, RunState.QUEUED)
+    assert [attempt.outcome for attempt in detail.attempts] == [AttemptOutcome.INTERRUPTED]
+
+
+def test_a_run_that_was_asked_to_stop_before_is_not_worked(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called: list[str] = []
+    scene.app.job("report", sink=SqsSink(queue_url=URL))(lambda ctx: called.append(ctx.run_id))
+    of = message(scene)
+    scene.ask_to_stop_ahead(monkeypatch)
+    queue = Queue(json.dumps(of))
+    assert Consumer(scene.app, URL, client=queue).step(wait_seconds=0) == 0
+    assert (called, queue.messages, state_of(scene, of)) == ([], {}, RunState.CANCELLED)
+
+
+def test_no_more_handlers_of_a_job_run_than_its_concurrency_and_other_jobs_go_on(scene: Scene) -> None:
+    gate, at_once, most = Gate(), list[str](), list[int]()
+
+    def heavy(ctx: RunContext) -> None:
+        at_once.append(ctx.run_id)
+        most.append(len(at_once))
+        gate.pass_through()
+        at_once.remove(ctx.run_id)
+
+    scene.app.job("heavy", sink=SqsSink(queue_url=URL), concurrency=1)(heavy)
+    scene.app.job("light", sink=SqsSink(queue_url=URL))(lambda ctx: None)
+    of_heavy, of_light = [message(scene, "heavy") for _ in range(3)], message(scene, "light")
+    queue = Queue(*map(json.dumps, [*of_heavy, of_light]))
+    consumer = Consumer(scene.app, URL, client=queue, concurrency=5)
+    assert consumer.step(wait_seconds=0) == 2
+    gate.wait_arrived()
+    # What it keeps is neither opened nor deleted, also where the queue gives it out once more.
+    assert consumer.step(wait_seconds=0) == 0
+    assert [state_of(scene, each) for each in of_heavy] == [
+        RunState.RUNNING,
+        RunState.QUEUED,
+        RunState.QUEUED,
+    ]
+    assert len(queue.messages) == 2
+    gate.open()
+    for _ in range(2):
+        assert consumer.drain(DEADLINE_SECONDS)
+        assert consumer.step(wait_seconds=0) == 1
+    assert consumer.drain(DEADLINE_SECONDS)
+    assert {state_of(scene, each) for each in [*of_heavy, of_light]} == {RunState.SUCCEEDED}
+    assert (queue.messages, max(most)) == ({}, 1)

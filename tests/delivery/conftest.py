@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.conftest import OpenStore
+from tests.delivery.receiver import Receiver, receiving
 from tests.delivery.scene import Scene, ScriptedSenders
 
 STORES = ["memory", "memory-small", "sqlite", "postgresql"]
@@ -27,3 +28,16 @@ def any_scene(request: pytest.FixtureRequest, open_store: OpenStore) -> Iterator
 @pytest.fixture
 def senders() -> ScriptedSenders:
     return ScriptedSenders()
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Receiver]:
+    with receiving() as receiver:
+        yield receiver
+
+
+@pytest.fixture
+def receiver(server: Receiver) -> Receiver:
+    server.requests.clear()
+    server.answers.clear()
+    return server

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
 from rota.delivery.outcome import Accepted, Outcome
-from rota.delivery.relay import Relay
+from rota.delivery.relay import UNDER_WAY_MAX, Relay
 from rota.delivery.sends import Done, Send, Sender
 from rota.delivery.sinks import Senders
 from rota.domain.delivery import Delivery
@@ -70,7 +70,14 @@ class Scene:
         [run] = self.app.runs(schedule=schedule_id)
         return RunId(str(run["run_id"]))
 
-    def relay(self, senders: Senders, *, name: str = "relay-1", inline: bool = True) -> Relay:
+    def relay(
+        self,
+        senders: Senders,
+        *,
+        name: str = "relay-1",
+        inline: bool = True,
+        under_way_max: int = UNDER_WAY_MAX,
+    ) -> Relay:
         relay = Relay(
             self.store,
             senders,
@@ -79,6 +86,7 @@ class Scene:
             poll=SECOND,
             drain=timedelta(seconds=DEADLINE_SECONDS),
             inline=inline,
+            under_way_max=under_way_max,
         )
         self._relays.append(relay)
         return relay
@@ -173,6 +181,14 @@ class ScriptedSenders:
                 done(send, self.outcomes[destination])
             else:
                 self._waiting.append((send, done))
+
+    def release_one(self) -> None:
+        """Answers the one that has waited longest."""
+        send, done = self._waiting.pop(0)
+        done(send, self.outcomes[send.destination])
+
+    def write_off(self, send: Send) -> None:
+        """Nothing is held but the test's own list."""
 
     def close(self) -> None:
         pass

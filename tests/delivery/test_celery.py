@@ -12,10 +12,12 @@ from threading import Event
 
 import pytest
 import redis
+from amqp.exceptions import AMQPError, MessageNacked  # type: ignore[import-untyped]  # it has no types
+from celery import Celery
 
 from rota.clock import SystemClock, truncate_to_millis
 from rota.delivery.sends import Done, Send, Sender, ThreadedSender
-from rota.delivery.sinks.celery import IMPATIENT, CeleryMessages
+from rota.delivery.sinks.celery import IMPATIENT, CeleryMessages, connect
 from rota.domain.delivery import Delivery, DeliveryState
 from rota.domain.identity import RunId
 from rota.domain.run import RunState
@@ -51,6 +53,9 @@ class Forgetful(Messages):
     def start(self, batch: Sequence[Send], done: Done) -> None:
         self._sender.start(batch, lambda send, outcome: None)
 
+    def write_off(self, send: Send) -> None:
+        """It is dead."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Party:
@@ -75,8 +80,6 @@ class Party:
 
     def consume(self, queue: str) -> None:
         """Has the worker take messages from that queue too, from now on."""
-        from celery import Celery
-
         app = Celery("control", broker=self.broker_url, set_as_current=False)
         app.control.add_consumer(queue, reply=True, timeout=DEADLINE_SECONDS, limit=1)
         app.close()
@@ -260,3 +263,42 @@ def test_what_celery_cannot_write_is_dead_at_once(scene: Scene) -> None:
     assert delivery.state is DeliveryState.DEAD
     assert delivery.error is not None
     assert delivery.error.startswith("Celery cannot write the message: ")
+
+
+@pytest.mark.parametrize(
+    ("broker_url", "own", "expected"),
+    [
+        ("amqp://127.0.0.1:9", {}, True),
+        ("pyamqp://127.0.0.1:9", {}, True),
+        ("amqp://127.0.0.1:9", {"confirm_publish": False}, False),
+        (NOWHERE, {}, None),
+        ("memory://", {}, None),
+    ],
+)
+def test_a_broker_that_can_confirm_a_message_is_asked_to(
+    broker_url: str, own: dict[str, object], expected: bool | None
+) -> None:
+    """Else a message is lost that is still in a socket when the broker dies."""
+    app = Celery("shop", broker=broker_url, set_as_current=False)
+    app.conf.broker_transport_options = own
+    with connect(app) as connection:
+        assert connection.transport_options.get("confirm_publish") is expected
+    app.close()
+
+
+def test_a_broker_of_amqp_that_is_away_fails_the_try(scene: Scene) -> None:
+    delivery = failed(scene, Messages(broker_url="amqp://127.0.0.1:9"), jobs=2)
+    assert str(delivery.error).startswith("The broker did not take the message: ")
+
+
+@pytest.mark.parametrize("error", [MessageNacked(), AMQPError("no such exchange")])
+def test_a_message_that_a_broker_does_not_keep_fails_the_try_of_that_message(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(Celery, "send_task", refuse)
+    delivery = failed(scene, Messages(broker_url="memory://"))
+    assert type(error).__name__ in str(delivery.error)
+    assert str(delivery.error).startswith("The broker did not take the message: ")

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from rota.delivery.destinations import FAILURES_MAX
-from rota.delivery.outcome import Accepted, Failed
+from rota.delivery.outcome import Accepted, Failed, Says
 from rota.delivery.taking import CALLS_MAX, JOBS_ARE_READ_AFTER
 from rota.domain.delivery import DeliveryState
 from rota.domain.sink import WorkerSink
@@ -16,7 +16,7 @@ from rota.store.port import StoreUnavailable, TakenDelivery, Wanted
 from tests.delivery.scene import MINUTE, SECOND, STEADY, Scene, ScriptedSenders, queue_sink
 
 TWO_AT_ONCE = replace(STEADY, concurrency=2)
-DOWN = Failed(error="Connection refused.")
+DOWN = Failed(error="Connection refused.", says=Says.AWAY)
 
 
 def test_a_destination_that_hangs_holds_up_no_other(scene: Scene, senders: ScriptedSenders) -> None:
@@ -83,9 +83,43 @@ def test_a_breaker_lets_one_through_and_then_all_where_that_gets_there(
 def test_messages_that_are_wrong_do_not_open_the_breaker(scene: Scene, senders: ScriptedSenders) -> None:
     scene.job("wrong", queue_sink("q"), replace(STEADY, concurrency=1))
     run_ids = [scene.queue("wrong") for _ in range(FAILURES_MAX * 2)]
-    senders.outcomes["celery:q"] = Failed(error="404", is_destinations=False)
+    senders.outcomes["celery:q"] = Failed(error="404", says=Says.REACHED)
     scene.rest(scene.relay(senders))
     assert senders.sent == run_ids
+
+
+def test_a_try_that_was_never_made_does_not_close_a_breaker(scene: Scene, senders: ScriptedSenders) -> None:
+    scene.job("dead", queue_sink("q"), replace(STEADY, initial_delay=timedelta(hours=1)))
+    for _ in range(FAILURES_MAX + 5):
+        scene.queue("dead")
+    senders.outcomes["celery:q"] = DOWN
+    relay = scene.relay(senders)
+    scene.job("dead", queue_sink("q"), replace(STEADY, initial_delay=timedelta(hours=1), concurrency=5))
+    scene.rest(relay)
+    senders.outcomes["celery:q"] = Failed(error="its secret is missing", says=Says.NOTHING)
+    scene.clock.advance(SECOND)
+    relay.step(scene.now)
+    senders.held.add("celery:q")
+    senders.outcomes["celery:q"] = DOWN
+    relay.step(scene.now)
+    relay.step(scene.now)
+    assert len(senders.sent) == FAILURES_MAX + 2
+
+
+def test_many_destinations_that_hang_at_once_hold_up_no_other(scene: Scene, senders: ScriptedSenders) -> None:
+    """Of ten slots each, though there are more of them than the relay has slots."""
+    for number in range(15):
+        scene.job(f"slow{number}", queue_sink(f"slow{number}"), STEADY)
+        senders.held.add(f"celery:slow{number}")
+        for _ in range(10):
+            scene.queue(f"slow{number}")
+    relay = scene.relay(senders, under_way_max=100)
+    scene.rest(relay)
+    scene.job("fast", queue_sink("fast"), STEADY)
+    fast = [scene.queue("fast") for _ in range(5)]
+    scene.clock.advance(JOBS_ARE_READ_AFTER)
+    scene.rest(relay)
+    assert senders.sent_to("celery:fast") == fast
 
 
 def test_jobs_that_share_a_destination_share_its_slots(any_scene: Scene, senders: ScriptedSenders) -> None:
@@ -203,6 +237,20 @@ class CountingStore(MemoryStore):
         return super().__getattribute__(name)
 
 
+def test_a_relay_that_is_busy_takes_without_a_look_before(senders: ScriptedSenders) -> None:
+    store = CountingStore()
+    scene = Scene(store)
+    scene.job("report", queue_sink("q"), replace(STEADY, concurrency=3))
+    for _ in range(30):
+        scene.queue("report")
+    relay = scene.relay(senders)
+    relay.step(scene.now)
+    store.calls.clear()
+    for _ in range(5):
+        relay.step(scene.now)
+    assert (store.calls.count("commit_takes"), store.calls.count("read_next_delivery_time")) == (5, 0)
+
+
 @pytest.mark.parametrize("jobs", [1, 50])
 def test_a_relay_with_nothing_to_do_costs_one_look(jobs: int, senders: ScriptedSenders) -> None:
     store = CountingStore()
@@ -231,7 +279,14 @@ class HoldingStore(MemoryStore):
     """What is due is in the hands of another relay at the moment."""
 
     def commit_takes(
-        self, wanted: Sequence[Wanted], *, now: datetime, lease: timedelta, limit: int
+        self,
+        wanted: Sequence[Wanted],
+        *,
+        now: datetime,
+        lease: timedelta,
+        limit: int,
+        intents_first: bool = False,
+        backlog_first: bool = False,
     ) -> list[TakenDelivery]:
         return []
 
@@ -264,12 +319,26 @@ class BreakingStore(MemoryStore):
         self.takes = 0
 
     def commit_takes(
-        self, wanted: Sequence[Wanted], *, now: datetime, lease: timedelta, limit: int
+        self,
+        wanted: Sequence[Wanted],
+        *,
+        now: datetime,
+        lease: timedelta,
+        limit: int,
+        intents_first: bool = False,
+        backlog_first: bool = False,
     ) -> list[TakenDelivery]:
         self.takes += 1
         if self.takes == 2:
             raise StoreUnavailable("The database is restarting.")
-        return super().commit_takes(wanted, now=now, lease=lease, limit=limit)
+        return super().commit_takes(
+            wanted,
+            now=now,
+            lease=lease,
+            limit=limit,
+            intents_first=intents_first,
+            backlog_first=backlog_first,
+        )
 
 
 def test_what_was_taken_before_the_store_went_away_is_sent_all_the_same(senders: ScriptedSenders) -> None:

@@ -1,21 +1,24 @@
 """The relay's loop in a thread: woken by notices and by sends, stopped with a drain; and a store that goes away."""
 
+import contextlib
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from queue import SimpleQueue
 
 import pytest
 
-from rota.delivery.outcome import Accepted, Completed, Failed
-from rota.delivery.relay import Relay
+from rota.delivery.outcome import Accepted, Completed, Failed, Outcome, Rejected
+from rota.delivery.relay import GATHERED_SHARE, Relay
 from rota.delivery.sends import Done, Send
 from rota.domain.delivery import DeliveryEnd, DeliveryState
+from rota.domain.job import Job, RetryPolicy
 from rota.domain.run import RunState
-from rota.domain.settlement import Settlement
+from rota.domain.sink import DeliveryPolicy
 from rota.store.memory import MemoryStore
-from rota.store.port import Fence, OfAttempt, OpenedAttempt, StoreUnavailable
-from tests.delivery.scene import DEADLINE_SECONDS, SECOND, Scene, ScriptedSenders, queue_sink
+from rota.store.port import Answer, StoreUnavailable
+from tests.delivery.scene import DEADLINE_SECONDS, MINUTE, SECOND, Scene, ScriptedSenders, queue_sink
 
 
 class WaitingClock:
@@ -145,20 +148,15 @@ class FailingStore(MemoryStore):
         super().__init__()
         self.failing: set[str] = set()
         self.after: set[str] = set()
+        self.answers: list[int] = []
+        """How many were told in each call."""
 
-    def commit_openings(
-        self, worker: str, attempts: Sequence[OfAttempt], *, now: datetime
-    ) -> list[OpenedAttempt | None]:
-        self._fail_if_asked("openings", self.failing)
-        answers = super().commit_openings(worker, attempts, now=now)
-        self._fail_if_asked("openings", self.after)
-        return answers
-
-    def commit_settlements(
-        self, settlements: Sequence[Settlement], *, fences: Sequence[Fence] = ()
-    ) -> list[bool]:
-        self._fail_if_asked("settlements", self.failing)
-        return super().commit_settlements(settlements, fences=fences)
+    def commit_answers(self, worker: str, answers: Sequence[Answer]) -> list[bool]:
+        self._fail_if_asked("answers", self.failing)
+        self.answers.append(len(answers))
+        were_current = super().commit_answers(worker, answers)
+        self._fail_if_asked("answers", self.after)
+        return were_current
 
     def commit_delivery_ends(self, ends: Sequence[DeliveryEnd], *, now: datetime) -> list[bool]:
         self._fail_if_asked("ends", self.failing)
@@ -188,27 +186,111 @@ def test_a_loop_outlives_a_store_that_goes_away() -> None:
         assert scene.delivery(run_id).state is DeliveryState.SENT
 
 
-@pytest.mark.parametrize(
-    ("call", "when"), [("openings", "failing"), ("openings", "after"), ("settlements", "failing")]
-)
-def test_what_the_store_could_not_be_told_is_told_later(
-    senders: ScriptedSenders, call: str, when: str
-) -> None:
+def step_that_fails(scene: Scene, senders: ScriptedSenders, store: FailingStore, calls: set[str]) -> Relay:
+    """A relay whose sends have ended, and that could not tell the store, or does not know whether it could."""
+    senders.held.add("celery:q")
+    relay = scene.relay(senders)
+    relay.step(scene.now)
+    senders.release("celery:q")
+    calls.add("answers")
+    with pytest.raises(StoreUnavailable):
+        relay.step(scene.now)
+    store.failing.clear()
+    store.after.clear()
+    return relay
+
+
+@pytest.mark.parametrize("when", ["failing", "after"])
+def test_what_the_store_could_not_be_told_is_told_later(senders: ScriptedSenders, when: str) -> None:
     store = FailingStore()
     scene = Scene(store)
     scene.job("report", queue_sink("q"))
     senders.outcomes["celery:q"] = Completed()
     run_ids = [scene.queue("report") for _ in range(3)]
-    getattr(store, when).add(call)
-    relay = scene.relay(senders)
-    with pytest.raises(StoreUnavailable):
-        relay.step(scene.now)
-    assert RunState.SUCCEEDED not in {scene.run(run_id).state for run_id in run_ids}
-    store.failing.clear()
-    store.after.clear()
+    relay = step_that_fails(scene, senders, store, getattr(store, when))
     scene.rest(relay)
     assert {scene.run(run_id).state for run_id in run_ids} == {RunState.SUCCEEDED}
+    assert [len(scene.detail(run_id).attempts) for run_id in run_ids] == [1, 1, 1]
     assert senders.sent == run_ids
+
+
+def test_an_answer_that_could_not_be_told_ends_no_attempt_that_the_receiver_opened_meanwhile(
+    senders: ScriptedSenders,
+) -> None:
+    store = FailingStore()
+    scene = Scene(store)
+    scene.job("report", queue_sink("q"))
+    senders.outcomes["celery:q"] = Rejected(error="410")
+    run_id = scene.queue("report")
+    relay = step_that_fails(scene, senders, store, store.failing)
+    assert scene.open(run_id, worker="receiver") is not None
+    scene.rest(relay)
+    assert scene.run(run_id).state is RunState.RUNNING
+    assert [attempt.worker for attempt in scene.detail(run_id).attempts] == ["receiver"]
+
+
+class KilledHere(BaseException):
+    """The process ends at this commit."""
+
+
+@pytest.mark.parametrize("lost", [0, 1, 2])
+def test_a_relay_that_is_killed_at_any_commit_leaves_no_attempt_open(
+    senders: ScriptedSenders, lost: int
+) -> None:
+    """With one attempt only, one that is left open would fail a run whose work is done."""
+    store = FailingStore()
+    scene = Scene(store)
+    scene.store.commit_job(
+        Job(name="report", sink=queue_sink("q"), retry=RetryPolicy(max_attempts=1)), now=scene.now
+    )
+    senders.outcomes["celery:q"] = Completed()
+    run_id = scene.queue("report")
+    commits = iter(range(10))
+
+    def die(call: str, calls: set[str]) -> None:
+        if next(commits) == lost:
+            raise KilledHere
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(store, "_fail_if_asked", die)
+        relay = scene.relay(senders)
+        with contextlib.suppress(KilledHere):
+            relay.step(scene.now)
+    for _ in range(5):
+        scene.clock.advance(MINUTE)
+        scene.world.dispatcher.step(scene.now)
+    scene.rest(scene.relay(senders, name="other"))
+    assert scene.run(run_id).state is RunState.SUCCEEDED
+    assert len(scene.detail(run_id).attempts) == 1
+
+
+class TricklingAnswers(SimpleQueue[tuple[Send, Outcome]]):
+    """One more comes whenever somebody waits for one."""
+
+    def __init__(self, senders: ScriptedSenders) -> None:
+        super().__init__()
+        self._senders = senders
+
+    def get(self, block: bool = True, timeout: float | None = None) -> tuple[Send, Outcome]:
+        self._senders.release_one()
+        return super().get(block, timeout)
+
+
+def test_answers_that_come_soon_after_each_other_are_written_down_together() -> None:
+    store = FailingStore()
+    scene = Scene(store)
+    senders = ScriptedSenders()
+    scene.job("report", queue_sink("q"), DeliveryPolicy(concurrency=16))
+    for _ in range(16):
+        scene.queue("report")
+    senders.held.add("celery:q")
+    senders.outcomes["celery:q"] = Completed()
+    relay = scene.relay(senders, inline=False)
+    relay._ended = TricklingAnswers(senders)
+    relay.step(scene.now)
+    senders.release_one()
+    relay._try_step()
+    assert store.answers == [16 // GATHERED_SHARE]
 
 
 def test_an_attempt_that_the_receiver_has_open_is_left_to_it(scene: Scene, senders: ScriptedSenders) -> None:

@@ -42,6 +42,9 @@ class Messages:
     def start(self, batch: Sequence[Send], done: Done) -> None:
         self._sender.start(batch, done if self._tells else lambda send, outcome: None)
 
+    def write_off(self, send: Send) -> None:
+        self._sender.write_off(send)
+
     def close(self) -> None:
         self._sender.close()
 

@@ -1,68 +1,32 @@
 """Webhooks against a real HTTP server: what it is sent, and what becomes of what it answers."""
 
-import base64
-import re
 import socket
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from email.utils import format_datetime
+from types import MappingProxyType
 
 import pytest
 from cloudevents.core.bindings.http import HTTPMessage, from_http_event
 from standardwebhooks import Webhook
 
 from rota.clock import SystemClock, truncate_to_millis
-from rota.delivery.addresses import Networks
-from rota.delivery.sends import Sender
-from rota.delivery.sinks.webhook import RETRY_AFTER_MAX, Lookup, WebhookSender
-from rota.domain.delivery import Delivery, DeliveryState
+from rota.delivery.outcome import Outcome, Says, says_of
+from rota.delivery.sends import Send
+from rota.delivery.sinks.webhook import RETRY_AFTER_MAX
+from rota.domain.delivery import DeliveryState
 from rota.domain.identity import RunId
 from rota.domain.json_text import load_json
 from rota.domain.run import AttemptOutcome, RunState
-from rota.domain.sink import PushSink, WebhookSink
-from tests.delivery.receiver import Answer, Receiver, receiving
+from rota.domain.sink import WebhookSink
+from rota.store.port import Wanted
+from tests.delivery.hooks import NEW, OLD, Hooks, error_of, failed
+from tests.delivery.receiver import Answer, Receiver
 from tests.delivery.scene import DEADLINE_SECONDS, SECOND, START, STEADY, Scene
 
-OLD = "whsec_" + base64.b64encode(b"o" * 32).decode()
-NEW = "whsec_" + base64.b64encode(b"n" * 32).decode()
-ENVIRONMENT = {"OLD_SECRET": OLD, "NEW_SECRET": NEW}
 SHORT = timedelta(milliseconds=300)
-
-
-class Hooks:
-    """Senders of webhooks alone, as a relay's."""
-
-    def __init__(
-        self, *, networks: str = "127.0.0.0/8", inline: bool = True, lookup: Lookup | None = None
-    ) -> None:
-        self._sender = WebhookSender(
-            source="/rota",
-            networks=Networks(networks),
-            environment=ENVIRONMENT,
-            inline=inline,
-            lookup=lookup,
-        )
-
-    def of(self, sink: PushSink) -> Sender:
-        return self._sender
-
-    def close(self) -> None:
-        self._sender.close()
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Receiver]:
-    with receiving() as receiver:
-        yield receiver
-
-
-@pytest.fixture
-def receiver(server: Receiver) -> Receiver:
-    server.requests.clear()
-    server.answers.clear()
-    return server
 
 
 def post(scene: Scene, receiver: Receiver, answer: Answer, **params: str) -> RunId:
@@ -73,21 +37,6 @@ def post(scene: Scene, receiver: Receiver, answer: Answer, **params: str) -> Run
     scene.rest(scene.relay(Hooks()))
     assert len(receiver.requests) == 1
     return run_id
-
-
-def failed(scene: Scene, sink: WebhookSink, hooks: Hooks | None = None) -> Delivery:
-    """The delivery of a run whose webhook could not be called."""
-    scene.job("hook", sink)
-    run_id = scene.queue("hook")
-    scene.rest(scene.relay(hooks or Hooks()))
-    delivery = scene.delivery(run_id)
-    assert delivery.state is DeliveryState.RETRYING
-    return delivery
-
-
-def error_of(delivery: Delivery) -> str:
-    assert delivery.error is not None
-    return delivery.error
 
 
 def test_a_run_is_posted_as_a_cloudevent_with_its_params(scene: Scene, receiver: Receiver) -> None:
@@ -216,6 +165,13 @@ def test_redirects_are_not_followed(scene: Scene, receiver: Receiver, status: in
         (503, "-5", STEADY.initial_delay),
         (500, "90", STEADY.initial_delay),
         (429, "9" * 5_000, None),
+        (503, "Mon, 01 Jan 99999999999999999999 00:00:00 GMT", STEADY.initial_delay),
+        (503, "Mon, 01 Jan 2026 00:00:00 +999999", STEADY.initial_delay),
+        (503, "Mon, 01 Jan 0001 00:00:00 +2359", STEADY.initial_delay),
+        (503, "Mon, 31 Dec 9999 23:59:59 -2359", None),
+        (503, "1e3", STEADY.initial_delay),
+        (503, ",", STEADY.initial_delay),
+        (503, "", STEADY.initial_delay),
     ],
 )
 def test_retry_after_is_honoured_of_a_receiver_that_is_busy(
@@ -223,28 +179,100 @@ def test_retry_after_is_honoured_of_a_receiver_that_is_busy(
 ) -> None:
     run_id = post(scene, receiver, Answer(status=status, headers={"retry-after": value}))
     delivery = scene.delivery(run_id)
+    assert error_of(delivery) == f"The receiver answered {status}."
     if wait is None:
         assert (delivery.next_at, delivery.state) == (scene.now + RETRY_AFTER_MAX, DeliveryState.RETRYING)
     else:
         assert delivery.next_at == scene.now + wait
 
 
-@pytest.mark.parametrize(
-    "answer", [Answer(hangs=True), Answer(status=200, trickles=True, headers={"content-type": "text/json"})]
-)
-def test_a_receiver_that_does_not_answer_in_time_fails_the_try(
-    scene: Scene, receiver: Receiver, answer: Answer
-) -> None:
-    json = {"content-type": "application/json"}
-    receiver.answers["/hooks"] = replace(answer, headers=json)
+def test_a_receiver_that_does_not_answer_in_time_fails_the_try(scene: Scene, receiver: Receiver) -> None:
+    receiver.answers["/hooks"] = Answer(hangs=True)
     delivery = failed(scene, WebhookSink(url=receiver.url(), timeout=SHORT))
     assert error_of(delivery) == "There was no whole answer within 0.3 seconds."
 
 
-def test_an_answer_that_breaks_off_fails_the_try(scene: Scene, receiver: Receiver) -> None:
-    headers = {"content-type": "application/json"}
-    receiver.answers["/hooks"] = Answer(status=200, body=b'{"a":', headers=headers, breaks=True)
-    assert "The request failed: " in error_of(failed(scene, WebhookSink(url=receiver.url())))
+JSON = MappingProxyType({"content-type": "application/json"})
+BODIES_THAT_NEVER_END = [
+    Answer(body=b'{"a":', headers=JSON, breaks=True),
+    Answer(body=b'{"a":', headers=JSON, trickles=True),
+    Answer(headers=JSON, trickles=True),
+    Answer(body=b"<html>", trickles=True),
+]
+
+
+def answered(scene: Scene, receiver: Receiver, answer: Answer) -> RunId:
+    receiver.answers["/hooks"] = answer
+    scene.job("hook", WebhookSink(url=receiver.url(), timeout=SHORT))
+    run_id = scene.queue("hook")
+    scene.rest(scene.relay(Hooks()))
+    return run_id
+
+
+@pytest.mark.parametrize("answer", BODIES_THAT_NEVER_END)
+@pytest.mark.parametrize("status", [200, 201])
+def test_no_body_undoes_a_success(scene: Scene, receiver: Receiver, answer: Answer, status: int) -> None:
+    """The work is done: to ask for it again would be to do it twice."""
+    run_id = answered(scene, receiver, replace(answer, status=status))
+    detail = scene.detail(run_id)
+    assert (detail.run.state, detail.result) == (RunState.SUCCEEDED, None)
+
+
+@pytest.mark.parametrize("answer", BODIES_THAT_NEVER_END)
+def test_no_body_undoes_what_another_status_says(scene: Scene, receiver: Receiver, answer: Answer) -> None:
+    accepted = answered(scene, receiver, replace(answer, status=202))
+    assert scene.delivery(accepted).state is DeliveryState.SENT
+    rejected = answered(scene, receiver, replace(answer, status=410))
+    assert scene.run(rejected).state is RunState.FAILED
+    too_large = answered(scene, receiver, replace(answer, status=413))
+    assert scene.delivery(too_large).state is DeliveryState.DEAD
+    busy = answered(scene, receiver, replace(answer, status=503, headers={"retry-after": "90"}))
+    assert scene.delivery(busy).next_at == scene.now + 90 * SECOND
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (Answer(status=204), Says.REACHED),
+        (Answer(status=404), Says.REACHED),
+        (Answer(status=302), Says.REACHED),
+        (Answer(status=500), Says.FAILED),
+        (Answer(hangs=True), Says.FAILED),
+        (Answer(status=502), Says.AWAY),
+        (Answer(status=503), Says.AWAY),
+        (Answer(status=429), Says.AWAY),
+    ],
+)
+def test_what_an_answer_says_of_the_receiver(
+    scene: Scene, receiver: Receiver, answer: Answer, says: Says
+) -> None:
+    receiver.answers["/hooks"] = answer
+    assert said(scene, WebhookSink(url=receiver.url(), timeout=SHORT)) is says
+
+
+def test_what_was_never_asked_says_nothing_of_the_receiver(scene: Scene, receiver: Receiver) -> None:
+    sink = WebhookSink(url=receiver.url(), secrets_from=("SHOP_SECRET",))
+    assert said(scene, sink) is Says.NOTHING
+
+
+def test_where_nobody_listens_the_receiver_is_away(scene: Scene) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    assert said(scene, WebhookSink(url=f"http://127.0.0.1:{port}/")) is Says.AWAY
+
+
+def said(scene: Scene, sink: WebhookSink) -> Says:
+    """What a try there says of the receiver."""
+    scene.job("hook", sink)
+    scene.queue("hook")
+    [taken] = scene.store.commit_takes([Wanted(job="hook")], now=scene.now, lease=SECOND, limit=1)
+    outcomes: list[Outcome] = []
+    hooks = Hooks()
+    send = Send(taken=taken, destination="there", began=scene.now)
+    hooks.of(sink).start([send], lambda _, outcome: outcomes.append(outcome))
+    hooks.close()
+    [outcome] = outcomes
+    return says_of(outcome)
 
 
 def test_where_nobody_listens_the_try_fails(scene: Scene) -> None:
@@ -258,72 +286,6 @@ def test_what_is_no_http_server_fails_the_try(scene: Scene) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         sink = WebhookSink(url=f"https://127.0.0.1:{listener.getsockname()[1]}/", timeout=SHORT)
         assert failed(scene, sink).error
-
-
-class Names:
-    """A resolution that answers with the next address each time."""
-
-    def __init__(self, *addresses: str) -> None:
-        self._addresses = iter(addresses)
-        self.asked: list[str] = []
-
-    def __call__(self, host: str, port: int) -> Sequence[tuple[int, int, int, str, tuple[str, int]]]:
-        self.asked.append(host)
-        place = (next(self._addresses), port)
-        return [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", place)]
-
-
-@pytest.mark.parametrize(
-    "host",
-    ["127.0.0.1", "localhost", "127.1", "2130706433", "0x7f.1", "0.0.0.0", "[::1]", "[::ffff:127.0.0.1]"],
-)
-def test_an_address_that_is_not_public_is_never_connected_to(
-    scene: Scene, receiver: Receiver, host: str
-) -> None:
-    delivery = failed(scene, WebhookSink(url=receiver.url(host=host)), Hooks(networks=""))
-    problem = error_of(delivery)
-    assert re.search("is not a public address|cannot be resolved|is not a canonical IPv4 address", problem)
-    assert receiver.requests == []
-
-
-@pytest.mark.parametrize("address", ["127.0.0.1", "10.0.0.1", "169.254.169.254"])
-def test_a_name_that_resolves_to_an_inner_address_is_not_connected_to(
-    scene: Scene, receiver: Receiver, address: str
-) -> None:
-    hooks = Hooks(networks="", lookup=Names(address))
-    delivery = failed(scene, WebhookSink(url=receiver.url(host="shop.example")), hooks)
-    assert f"{address} is not a public address" in error_of(delivery)
-    assert receiver.requests == []
-
-
-def test_the_address_that_was_looked_at_is_the_one_that_is_connected_to(
-    scene: Scene, receiver: Receiver
-) -> None:
-    """A name that resolves to an allowed address when it is judged, and to another one when it is used."""
-    names = Names("127.0.0.2", "127.0.0.1")
-    hooks = Hooks(networks="127.0.0.2/32", lookup=names)
-    delivery = failed(scene, WebhookSink(url=receiver.url(host="shop.example"), timeout=SECOND), hooks)
-    assert "is not a public address" not in error_of(delivery)
-    assert (names.asked, receiver.requests) == (["shop.example"], [])
-
-
-def test_a_name_is_judged_anew_by_each_address_that_it_resolves_to(scene: Scene, receiver: Receiver) -> None:
-    names = Names("127.0.0.2", "127.0.0.1")
-    scene.job("hook", WebhookSink(url=receiver.url(host="shop.example"), timeout=SECOND))
-    run_id = scene.queue("hook")
-    for _ in range(2):
-        scene.rest(scene.relay(Hooks(networks="127.0.0.2/32", lookup=names)))
-        scene.clock.advance(timedelta(minutes=1))
-    assert "127.0.0.1 is not a public address" in error_of(scene.delivery(run_id))
-    assert (len(names.asked), receiver.requests) == (2, [])
-
-
-def test_a_name_that_cannot_be_resolved_fails_the_try(scene: Scene) -> None:
-    def lookup(host: str, port: int) -> Sequence[tuple[int, int, int, str, tuple[str, int]]]:
-        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
-
-    delivery = failed(scene, WebhookSink(url="http://shop.example/"), Hooks(lookup=lookup))
-    assert "the name shop.example cannot be resolved" in error_of(delivery)
 
 
 def test_proxies_of_the_environment_are_not_used(

@@ -54,9 +54,9 @@ def test_a_run_that_is_on_time_has_turn_0() -> None:
     assert ([run.turn for run in admission.runs], admission.turn) == ([0], 0)
 
 
-def test_the_runs_of_a_backlog_have_turns_from_1_on_and_the_schedule_ends_on_time() -> None:
+def test_the_runs_of_a_backlog_have_turns_from_1_on_and_the_last_of_them_is_on_time() -> None:
     admission = plan(due_at_ten(CatchUpAll()), 4)
-    assert ([run.turn for run in admission.runs], admission.turn) == ([1, 2, 3, 4, 5], 0)
+    assert ([run.turn for run in admission.runs], admission.turn) == ([1, 2, 3, 4, 0], 0)
 
 
 def test_turns_go_on_from_commit_to_commit_until_the_schedule_is_on_time() -> None:
@@ -66,15 +66,28 @@ def test_turns_go_on_from_commit_to_commit_until_the_schedule_is_on_time() -> No
         admission = plan(due, 59)
         turns += [run.turn for run in admission.runs]
         due = after(due, admission)
-    assert turns == list(range(1, 61))
+    assert turns == [*range(1, 60), 0]
     assert due.schedule.turn == 0
     [on_time] = plan(due, 60).runs
     assert on_time.turn == 0
 
 
-def test_the_last_of_a_backlog_is_of_it_though_nothing_is_due_behind_it() -> None:
+def test_a_run_with_nothing_due_behind_it_is_on_time_as_a_beat_has_it_whatever_came_before() -> None:
     admission = plan(due_at_ten(CatchUpAll(), turn=RUNS_PER_ADMISSION_MAX), 0)
-    assert ([run.turn for run in admission.runs], admission.turn) == ([RUNS_PER_ADMISSION_MAX + 1], 0)
+    assert ([run.turn for run in admission.runs], admission.turn) == ([0], 0)
+
+
+@pytest.mark.parametrize(("minutes", "turns", "turn"), [(9, [1, 2, 3], 3), (2, [1, 2, 0], 0)])
+def test_a_backlog_that_goes_on_in_the_next_version_is_counted_on(
+    minutes: int, turns: list[int], turn: int
+) -> None:
+    due = due_at_ten(CatchUpAll())
+    boundary = TEN + 3 * MINUTE
+    next_version = replace(due.version, number=2, effective_from=boundary)
+    due = replace(due, version=replace(due.version, effective_until=boundary), successor=next_version)
+    admission = plan(due, minutes)
+    assert ([run.turn for run in admission.runs], admission.turn) == (turns, turn)
+    assert admission.cursor.scheduled_at == boundary
 
 
 def test_the_one_run_of_a_backlog_that_is_superseded_but_for_it_has_turn_0() -> None:

@@ -82,6 +82,10 @@ def test_a_sink_without_a_type_that_exists_is_refused(value: object) -> None:
         ({"type": "webhook", "url": "https://shop.example/" + "a" * 2000}, "sink.url"),
         ({"type": "webhook", "url": "https://a.example", "secrets_from": "KEY"}, "sink.secrets_from"),
         ({"type": "webhook", "url": "https://a.example", "secrets_from": ["whsec_x="]}, "sink.secrets_from"),
+        (
+            {"type": "webhook", "url": "https://a.example", "secrets_from": ["whsec_MfKQ9r8GKYqr"]},
+            "sink.secrets_from",
+        ),
         ({"type": "webhook", "url": "https://a.example", "secrets_from": ["A"] * 6}, "sink.secrets_from"),
         ({"type": "webhook", "url": "https://a.example", "timeout": "PT0S"}, "sink.timeout"),
         ({"type": "webhook", "url": "https://a.example", "timeout": "PT6M"}, "sink.timeout"),

@@ -152,6 +152,47 @@ def test_a_pause_between_schedule_and_due_instant_leaves_it_to_the_policy(store:
     assert [skip["from"] for skip in life.skips("paused")] == ["2026-01-05T10:00:00Z"]
 
 
+@pytest.mark.parametrize("is_edited", [False, True])
+def test_an_edit_does_not_make_a_pause_skip_what_was_scheduled_before_it(
+    store: Store, *, is_edited: bool
+) -> None:
+    life = spread_life(store, overdue={"policy": "catch_up_all"}).until("2026-01-05T09:05:00Z")
+    if is_edited:
+        life.edit(params={"a": 1})
+    life.until("2026-01-05T09:10:00Z").world.app.pause(ID)
+    life.until("2026-01-05T10:05:00Z").world.app.resume(ID)
+    life.until("2026-01-05T11:59:00Z")
+    ran = [run["scheduled_at"] for run in life.runs() if run["state"] != "skipped"]
+    assert ran == ["2026-01-05T09:00:00Z", "2026-01-05T11:00:00Z"]
+
+
+@pytest.mark.parametrize("is_planned", [False, True])
+def test_what_is_scheduled_in_a_pause_and_falls_due_after_it_is_skipped_though_it_was_planned(
+    store: Store, *, is_planned: bool
+) -> None:
+    life = spread_life(store)
+    if is_planned:
+        life.plan("2026-01-05T09:00:00Z")
+    life.until("2026-01-05T08:55:00Z").world.app.pause(ID)
+    life.until("2026-01-05T09:05:00Z").world.app.resume(ID)
+    life.until("2026-01-05T10:59:00Z")
+    runs = [run for run in life.runs() if run["state"] != "skipped"]
+    assert [run["scheduled_at"] for run in runs] == ["2026-01-05T10:00:00Z"]
+
+
+def test_a_run_that_was_moved_out_of_a_pause_runs_and_one_that_was_moved_into_it_does_not(
+    store: Store,
+) -> None:
+    life = spread_life(store)
+    move_occurrence(life.context, ID, scheduled_at="2026-01-05T09:00:00Z", to="2026-01-05T12:30:00Z")
+    move_occurrence(life.context, ID, scheduled_at="2026-01-05T13:00:00Z", to="2026-01-05T08:58:00Z")
+    life.until("2026-01-05T08:55:00Z").world.app.pause(ID)
+    life.until("2026-01-05T09:05:00Z").world.app.resume(ID)
+    life.until("2026-01-05T13:59:00Z")
+    ran = [run["scheduled_at"] for run in life.runs() if run["state"] != "skipped"]
+    assert ran == [f"2026-01-05T{hour:02d}:00:00Z" for hour in (9, 10, 11, 12)]
+
+
 def test_the_last_of_max_occurrences_falls_due_by_the_spread_and_then_the_schedule_has_ended() -> None:
     life = spread_life(max_occurrences=2).until("2026-01-05T10:05:00Z")
     assert show_schedule(life.context, ID)["status"] == "active"

@@ -17,6 +17,7 @@ from rota.config import Settings
 from rota.domain.beat import BeatKey, beat_of
 from rota.domain.cadence import Cadence
 from rota.domain.identity import RunId
+from rota.domain.run import RunState
 from rota.domain.schedule import Schedule
 from rota.store.port import (
     AdmissionOutcome,
@@ -38,6 +39,7 @@ from tests.contract.builders import (
     loss,
     new_schedule,
     planned_run_at,
+    run_at,
 )
 from tests.contract.steps import create, open_attempt, plan
 
@@ -202,11 +204,21 @@ def prepare_beats(store: SqlStore) -> Write:
     return lambda store, fence: store.commit_beats([fence], [beat], after=MADE_AT, now=NINE, each=10)
 
 
+def prepare_freed(store: SqlStore) -> Write:
+    [fence] = store.commit_acquisitions("before", held=[], now=MADE_AT, ttl=TTL, limit=1)
+    schedule = create(store)
+    waits = replace(run_at(schedule, NINE), state=RunState.WAITING, available_at=None)
+    element = admission(schedule, runs=[waits])
+    assert store.commit_admissions(fence, [element], now=NINE) == [AdmissionOutcome.ADMITTED]
+    return lambda store, fence: store.commit_freed([fence], now=NINE, limit=10)
+
+
 WRITES: dict[str, Callable[[SqlStore], Write]] = {
     "commit_admissions": prepare_admission,
     "commit_beats": prepare_beats,
     "commit_change": prepare_change,
     "commit_checkpoints": prepare_checkpoint,
+    "commit_freed": prepare_freed,
     "commit_planned": prepare_planned,
     "commit_settlements": prepare_recovery,
 }
@@ -217,6 +229,7 @@ REFUSALS: dict[str, object] = {
     "commit_beats": BeatsOutcome(fenced=frozenset({0})),
     "commit_change": ChangeOutcome.STALE,
     "commit_checkpoints": None,
+    "commit_freed": 0,
     "commit_planned": PlannedOutcome(),
     "commit_settlements": [False],
 }

@@ -100,6 +100,9 @@ ASKS: Mapping[str, Ask] = {
     "commit_beats": commit_beats,
     "read_due": lambda store: store.read_due(0, now=NINE, limit=50),
     "commit_planned": commit_planned,
+    "commit_freed": lambda store: store.commit_freed(
+        [fence_of(store, partition) for partition in range(PARTITIONS)], now=NINE, limit=50
+    ),
     "read_planned": lambda store: store.read_planned(0, now=NINE + HOUR, limit=50),
     "read_lost": lambda store: store.read_lost(range(PARTITIONS), now=NINE, limit=50),
     "commit_renewals": renew,

@@ -172,6 +172,7 @@ def test_the_tables_render_with_names_ordered_by_code_point() -> None:
     [
         ("uq_runs_schedule_id_period_key", "(schedule_id, period_key) WHERE state != 'skipped' OR reason = "),
         ("ix_runs_planned", "ON runs (partition, due_at, run_id) WHERE state = 'planned'"),
+        ("ix_runs_waiting", "ON runs (partition, run_id) WHERE state = 'waiting'"),
         ("ix_runs_parked", "ON runs (schedule_id, due_at, run_id) WHERE state IN ('planned', 'held')"),
         ("ix_versions_lasting", "(timezone, fingerprint, schedule_id) WHERE effective_until IS NULL"),
     ],

@@ -10,10 +10,10 @@ from rota.domain.delivery import Delivery, DeliveryEnd, DeliveryState, sent
 from rota.domain.identity import RunId
 from rota.domain.job import Job
 from rota.domain.sink import CelerySink, DeliveryPolicy
-from rota.store.port import DeliveryFilter, Wanted
+from rota.store.port import Answer, DeliveryFilter, Wanted
 from rota.store.sql import SqlStore, rows, sending_rows
 from rota.store.sql.schema import deliveries, outbox, permits, places, runs, versions
-from tests.contract.builders import HOUR, MINUTE, NINE, new_schedule, run_at
+from tests.contract.builders import HOUR, MINUTE, NINE, new_schedule, run_at, success
 from tests.postgresql import Databases
 from tests.store.postgresql_plans import FOUND_BY_INDEX, IN_ORDER, asked_by, large_store_of, plan_of, scans_of
 from tests.store.test_sql_plans_postgresql import INTENT, multiply
@@ -92,6 +92,25 @@ def come_back(store: SqlStore) -> None:
     assert all(store.commit_openings("receiver", [each.delivery for each in taken], now=NINE))
 
 
+def answer(store: SqlStore) -> None:
+    taken = store.commit_takes([Wanted(job="sent")], now=NINE, lease=MINUTE, limit=BATCH)
+    answers = [
+        Answer(
+            run_id=each.run.run_id, attempt=1, opened_at=NINE, settlement=success(each.run.run_id, at=NINE)
+        )
+        for each in taken
+    ]
+    assert all(store.commit_answers("relay", answers))
+
+
+def take_new(store: SqlStore) -> None:
+    wanted = [Wanted(job="sent", limit=BATCH), Wanted(job="mail", limit=BATCH)]
+    taken = store.commit_takes(
+        wanted, now=NINE, lease=MINUTE, limit=BATCH, intents_first=True, backlog_first=True
+    )
+    assert {each.run.job for each in taken} == {"mail"}
+
+
 def claim(store: SqlStore) -> None:
     wanted = [Wanted(job="limited", limit=BATCH), Wanted(job="other")]
     for backlog_first in (False, True):
@@ -103,6 +122,8 @@ ASKS: Mapping[str, Ask] = {
     "commit_takes": take,
     "commit_delivery_ends": end,
     "commit_openings": come_back,
+    "commit_answers": answer,
+    "commit_takes of intents first": take_new,
     "commit_claims": claim,
     "read_next_delivery_time": lambda store: store.read_next_delivery_time(["sent", "mail"]),
     "list_deliveries": lambda store: store.list_deliveries(

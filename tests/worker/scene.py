@@ -2,13 +2,18 @@
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+
+import pytest
 
 from rota.domain.identity import RunId
 from rota.domain.run import Run, RunDetail
 from rota.store.memory import MemoryStore
 from rota.store.port import Store
 from rota.testing import World
+from rota.wire.assignment import Assignment
+from rota.wire.reports import NamedAttempt
 from rota.worker.gateway import Gateway
 from rota.worker.http_gateway import HttpGateway
 from rota.worker.store_gateway import StoreGateway
@@ -80,6 +85,19 @@ class Scene:
         for worker in self._workers:
             worker.close()
         self.gateway.close()
+
+    def ask_to_stop_ahead(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Whatever is opened is an attempt at a run that was asked to stop before, as by a race of the two."""
+        open_ = type(self.gateway).open
+
+        def opened(
+            gateway: Gateway, worker: str, attempt: NamedAttempt, *, now: datetime
+        ) -> Assignment | None:
+            assignment = open_(gateway, worker, attempt, now=now)
+            self.app.cancel_run(attempt.run_id)
+            return None if assignment is None else replace(assignment, is_cancel_requested=True)
+
+        monkeypatch.setattr(type(self.gateway), "open", opened)
 
     def detail(self, run_id: RunId) -> RunDetail:
         detail = self.store.get_run(run_id)

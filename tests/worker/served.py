@@ -47,3 +47,9 @@ def running_server(context: Context, *, port: int = 0) -> Iterator[Served]:
         thread.join(timeout=STOPS_WITHIN_SECONDS)
         listener.close()
     assert not thread.is_alive()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -186,7 +186,7 @@ def test_an_attempt_that_was_replaced_while_it_did_an_effect_does_not_record_it(
     work_off(any_scene)
     detail = any_scene.detail(run_id)
     assert detail.result == '"attempt 2"'
-    assert detail.effects[0].begun_by == 2
+    assert detail.effects[0].recorded_at == any_scene.now
 
 
 @pytest.mark.parametrize(

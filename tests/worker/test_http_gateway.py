@@ -1,17 +1,13 @@
 """A worker over HTTP: servers that go away and come back, answers that are lost, reports that are refused, waiting."""
 
-import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from datetime import timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Self
 
 import pytest
 
 from rota.clock import SystemClock
-from rota.domain.errors import MalformedBody, RotaError, WrongSetting
 from rota.domain.job import RetryPolicy
 from rota.domain.json_text import JsonText
 from rota.domain.run import AttemptOutcome, RunState
@@ -20,10 +16,9 @@ from rota.store.port import Wanted
 from rota.worker.context import RunContext
 from rota.worker.gateway import EndReport, ReportRefused
 from rota.worker.http_gateway import HttpGateway
-from rota.worker.server_answers import ServerRefused, ServerUnavailable
 from rota.worker.worker import Worker
 from tests.worker.scene import DEADLINE_SECONDS, Gate, Scene
-from tests.worker.served import Served, running_server
+from tests.worker.served import Served, free_port, running_server
 
 LEASE = timedelta(seconds=30)
 AT_ONCE = RetryPolicy(max_attempts=3, initial_delay=timedelta(0), jitter=0)
@@ -34,12 +29,6 @@ def scene(server: Served) -> Iterator[Scene]:
     scene = Scene(server=server)
     yield scene
     scene.close()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Loop:
@@ -236,89 +225,3 @@ def test_a_report_that_is_refused_holds_up_no_other_and_fails_its_run(
     run = scene.run(poisoned)
     assert run.state is RunState.FAILED
     assert run.error == "The end of the attempt (succeeded) was refused: attempts.0.result: It is poison."
-
-
-@contextmanager
-def answering(status: int, body: bytes) -> Iterator[str]:
-    """A server that answers so, whatever it is asked."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002  it is called so
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
-
-
-@pytest.mark.parametrize(
-    ("status", "body", "error", "sentence"),
-    [
-        (
-            503,
-            b'{"detail": "The database is away."}',
-            ServerUnavailable,
-            "answers 503: The database is away.",
-        ),
-        (502, b"<html>Bad gateway</html>", ServerUnavailable, "answers 502: <html>Bad gateway"),
-        (429, b"", ServerUnavailable, "answers 429: nothing"),
-        (404, b"no", ServerRefused, "does not exist; is it a server of Rota?"),
-        (421, b'{"detail": "Host: x is not answered to."}', ServerRefused, "answers 421: Host: x is not"),
-        (
-            422,
-            b'{"detail": "2 are wrong.", "errors": [{"field": "a", "message": "A."}, {"field": "b", "message": "B."}]}',
-            ServerRefused,
-            "2 are wrong. a: A. b: B.",
-        ),
-        (200, b"<html>Welcome</html>", MalformedBody, "answers no JSON object; is it a server of Rota?"),
-        (200, b"{}", MalformedBody, "has no list 'attempts'"),
-        (200, b'{"attempts": [{}], "may_be_more": false}', MalformedBody, "attempt has no 'origin'"),
-    ],
-)
-def test_an_answer_that_is_none_is_told_in_a_sentence(
-    status: int, body: bytes, error: type[RotaError], sentence: str
-) -> None:
-    with answering(status, body) as url:
-        gateway = HttpGateway(url)
-        with pytest.raises(error) as raised:
-            gateway.claim("w", [Wanted(job="sales")], now=SystemClock().now(), limit=1)
-        gateway.close()
-    assert sentence in str(raised.value)
-
-
-def test_a_server_that_is_not_there_is_unavailable() -> None:
-    gateway = HttpGateway(f"http://127.0.0.1:{free_port()}")
-    with pytest.raises(ServerUnavailable, match="cannot be reached"):
-        gateway.claim("w", [Wanted(job="sales")], now=SystemClock().now(), limit=1)
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "",
-        "rota.example",
-        "ftp://rota.example",
-        "http://",
-        "http://a:b@rota.example",
-        "http://rota.example:x",
-        "http://h/?a",
-    ],
-)
-def test_a_url_that_is_none_is_a_wrong_setting(url: str) -> None:
-    with pytest.raises(WrongSetting, match="server's URL"):
-        HttpGateway(url)
-
-
-def test_a_server_may_answer_beneath_a_path() -> None:
-    assert HttpGateway("http://[::1]:8080/rota/")._address.url == "http://[::1]:8080/rota"

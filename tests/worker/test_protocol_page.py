@@ -15,6 +15,7 @@ import pytest
 from rota.domain.identity import RunId
 from rota.domain.job import RetryPolicy
 from rota.domain.run import RunState
+from tests.worker.proxies import behind_a_proxy
 from tests.worker.scene import Scene
 from tests.worker.served import Served
 
@@ -123,6 +124,18 @@ def test_a_command_that_writes_nothing_succeeds_without_a_result(scene: Scene, b
     run_id = scene.queue("report")
     begin("true").wait_until(run_id, is_over)
     assert (scene.run(run_id).state, scene.detail(run_id).result) == (RunState.SUCCEEDED, None)
+
+
+def test_work_that_was_done_stays_done_whatever_a_proxy_says(
+    scene: Scene, server: Served, tmp_path: Path
+) -> None:
+    run_id = scene.queue("report")
+    with behind_a_proxy(server, 404, times=2) as url:
+        worker = ShellWorker(scene, url, tmp_path, "echo 7")
+        worker.wait_until(run_id, is_over)
+        os.killpg(worker.process.pid, signal.SIGKILL)
+        worker.process.wait()
+    assert (scene.run(run_id).state, scene.detail(run_id).result) == (RunState.SUCCEEDED, "7")
 
 
 def test_it_finishes_what_it_has_when_it_is_told_to_stop(scene: Scene, begin: Begin, tmp_path: Path) -> None:

@@ -120,6 +120,23 @@ def test_a_run_that_was_asked_to_stop_is_cancelled_and_nothing_leaves_the_block(
     assert scene.run(run_id_of(message)).state is RunState.CANCELLED
 
 
+def test_a_run_that_was_asked_to_stop_before_is_settled_as_cancelled_and_not_worked(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    message = queue(scene)
+    scene.ask_to_stop_ahead(monkeypatch)
+    assert open_session(scene.gateway, message, worker="consumer", clock=scene.clock) is None
+    assert scene.run(run_id_of(message)).state is RunState.CANCELLED
+
+
+def test_one_that_is_given_back_costs_its_run_no_try(any_scene: Scene) -> None:
+    message = queue(any_scene)
+    opened(any_scene, message).give_back("no place")
+    detail = any_scene.detail(run_id_of(message))
+    assert (detail.run.state, detail.run.error) == (RunState.QUEUED, "no place")
+    assert [row.outcome for row in detail.attempts] == [AttemptOutcome.INTERRUPTED]
+
+
 def test_heartbeats_keep_the_lease_and_bring_the_request_to_stop() -> None:
     scene = Scene()
     message = queue(scene)

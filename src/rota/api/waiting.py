@@ -59,6 +59,9 @@ class Group:
     def _look(self) -> None:
         self.timer = None
         self.wake(1)
+        if self.waiting:
+            # Whoever was woken may leave with what it finds: the others are not to wait for a notice alone.
+            self.wake_in(asyncio.get_running_loop(), LOOK_SECONDS)
 
 
 class WaitingRoom:
@@ -124,6 +127,12 @@ class WaitingRoom:
         group = self._groups.get(jobs)
         if group is not None:
             group.wake(count)
+
+    def look_in(self, jobs: Jobs, seconds: float) -> None:
+        """One that leaves knows when there will be more: it is the next one's turn then."""
+        group = self._groups.get(jobs)
+        if group is not None and group.waiting:
+            group.wake_in(asyncio.get_running_loop(), min(seconds, LOOK_SECONDS))
 
     def is_backlogs_turn(self, every: int) -> bool:
         """Whether this claim, of all here, asks for a backlog first."""

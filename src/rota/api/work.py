@@ -20,9 +20,12 @@ from rota.service import work
 from rota.service.context import Context
 from rota.service.representation import Wire
 from rota.service.work_requests import ClaimRequest, parse_claim
+from rota.telemetry import get_logger
 
 BACKLOG_FIRST_EVERY = 4
 """Of the claims that leave it to the server, one in so many asks for a backlog first."""
+
+log = get_logger("api")
 
 router = APIRouter(dependencies=[Depends(read_query)])
 
@@ -45,10 +48,13 @@ async def claim(context: GivenContext, request: Request, body: ObjectBody) -> Re
     asked = parse_claim(body)
     room = request.app.state.waiting_room
     assert isinstance(room, WaitingRoom)  # noqa: S101 - put there by create_api
-    if not asked.wait:
-        return answer(await _look(context, room, asked))
     async with _leaving(request) as gone:
-        return answer(await _claim(context, room, asked, gone))
+        found = await (_claim(context, room, asked, gone) if asked.wait else _look(context, room, asked))
+        if found["attempts"] and gone.done():
+            # Nobody hears of them: they are not to wait until their leases have run out.
+            await run_in_threadpool(work.give_back, context, found)
+            log.warning("attempt.give_back", worker=asked.worker)
+        return answer(found)
 
 
 @router.post(
@@ -136,8 +142,7 @@ async def _claim(
         seconds = deadline - loop.time()
         if seconds <= 0:
             return found
-        next_in = found["next_in"]
-        look_in = parse_duration(next_in).total_seconds() if isinstance(next_in, str) else LOOK_SECONDS
+        look_in = _seconds_to_next(found)
         is_turn = await room.wait(asked.jobs, gone, seconds=seconds, look_in=look_in, notices=notices)
         if not is_turn:
             return found
@@ -149,7 +154,15 @@ async def _look(context: Context, room: WaitingRoom, asked: ClaimRequest) -> Wir
     found = await run_in_threadpool(work.claim, context, asked)
     if found["attempts"] and found["may_be_more"]:
         room.pass_on(asked.jobs)
+    elif found["attempts"]:
+        room.look_in(asked.jobs, _seconds_to_next(found))
     return found
+
+
+def _seconds_to_next(found: Wire) -> float:
+    """When there will be more, as far as that is known."""
+    next_in = found["next_in"]
+    return parse_duration(next_in).total_seconds() if isinstance(next_in, str) else LOOK_SECONDS
 
 
 @asynccontextmanager

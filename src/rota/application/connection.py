@@ -113,14 +113,18 @@ class Connection:
 
     def register_declared_jobs(self) -> None:
         """The same, of those of `declare_jobs` alone."""
-        self._check_declared()
-        self._register(job for job, _ in self._declared_in.values())
+        self._register(self._declared_jobs())
 
     def _register(self, jobs: Iterable[Job]) -> None:
         for job in jobs:
             if job.name not in self._registered:
                 self.context.store.commit_job(job, now=self.context.clock.now())
                 self._registered.add(job.name)
+
+    def _declared_jobs(self) -> list[Job]:
+        """Those of `declare_jobs`. Raises `WrongSetting` for one that the code has too."""
+        self._check_declared()
+        return [job for job, _ in self._declared_in.values()]
 
     def _check_declared(self) -> None:
         in_code = {job.name for job in self.registry.jobs()}

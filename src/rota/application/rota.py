@@ -24,7 +24,7 @@ from rota.application.work import Work
 from rota.application.zones import ZoneUpdates, report_differing_zones
 from rota.delivery.addresses import Networks
 from rota.delivery.relay import Relay
-from rota.delivery.sinks import SendersByKind, SinkSettings
+from rota.delivery.sinks import Senders, SendersByKind, SinkSettings
 from rota.dispatch.dispatcher import Dispatcher
 from rota.ids import new_process_name
 from rota.worker.gateway import LONG_POLL
@@ -58,7 +58,8 @@ class Rota(Schedules, Occurrences, Runs, Deliveries, Jobs, ZoneUpdates, Partitio
         )
 
     def build_worker(self, *, inline: bool = False) -> Worker:
-        """A worker of this application's jobs; `inline` runs handlers within its steps, for tests.
+        """A worker of this application's jobs, which makes those of `declare_jobs` known too; `inline` runs handlers
+        within its steps, for tests.
 
         One that fetches its runs from a server opens no database.
         """
@@ -72,11 +73,13 @@ class Rota(Schedules, Occurrences, Runs, Deliveries, Jobs, ZoneUpdates, Partitio
             concurrency=settings.concurrency,
             poll=poll if settings.server_url is None else max(poll, LONG_POLL),
             drain=timedelta(seconds=settings.drain_seconds),
+            declared=self._declared_jobs(),
             inline=inline,
         )
 
-    def build_relay(self, *, inline: bool = False) -> Relay:
-        """A relay of this database's jobs that have a sink; `inline` sends within its steps, for tests.
+    def build_relay(self, *, inline: bool = False, senders: Senders | None = None) -> Relay:
+        """A relay of this database's jobs that have a sink; `inline` sends within its steps, for tests, and to
+        `senders` instead of the sinks where they are given.
 
         Raises `WrongSetting` where ROTA_WEBHOOK_NETWORKS makes no sense.
         """
@@ -89,7 +92,7 @@ class Rota(Schedules, Occurrences, Runs, Deliveries, Jobs, ZoneUpdates, Partitio
         )
         return Relay(
             context.store,
-            SendersByKind(sinks, inline=inline),
+            senders or SendersByKind(sinks, inline=inline),
             clock=context.clock,
             name=new_process_name("relay"),
             poll=timedelta(seconds=settings.poll_seconds),

@@ -8,6 +8,9 @@ from rota.config import Settings
 def allowed_values(name: str, *, quote: str = "") -> str:
     """The bounds of a number or the names to choose from, as the schema of the setting has them."""
     schema = _schema(name)
+    words = Settings.model_json_schema()["properties"][name].get("words") or schema.get("words")
+    if words is not None:
+        return str(words)
     if "pattern" in schema:
         return ", ".join(f"{quote}{choice}{quote}" for choice in schema["pattern"].strip("^$()").split("|"))
     if schema.get("type") not in {"integer", "number"}:
@@ -21,7 +24,7 @@ def allowed_values(name: str, *, quote: str = "") -> str:
 
 def refusal(name: str, given: object) -> str:
     """The sentence that answers a value which is none of these."""
-    is_choice = "pattern" in _schema(name)
+    is_choice = "pattern" in _schema(name) and "|" in _schema(name)["pattern"]
     return f"Give {'one of ' if is_choice else ''}{allowed_values(name)}; {str(given)!r} is none."
 
 

@@ -14,6 +14,7 @@ from rota.domain.errors import RotaError
 from rota.domain.instants import format_instant
 from rota.domain.schedule import ScheduleStatus
 from rota.service.context import Context
+from rota.service.deliveries import count_dead
 from rota.service.health import check_readiness, confirm_clock
 from rota.service.queries import parse_schedule_filter
 from rota.wiring import database_file, inspect_sqlite, open_existing_context
@@ -73,6 +74,7 @@ def _context_checks(context: Context, *, is_clock_confirmed: bool) -> Iterator[C
     yield _check_checkpoints(context, now=now)
     yield _check_overdue(context, now=now)
     yield _check_errors(context)
+    yield _check_deliveries(context)
     yield check_zone_rules(context)
 
 
@@ -156,6 +158,17 @@ def _check_errors(context: Context) -> Check:
         "schedules",
         f"In error: {named}{more}.",
         remedy="`rota schedules show ID` says why; set it right, then `rota schedules resume ID`.",
+    )
+
+
+def _check_deliveries(context: Context) -> Check:
+    dead = count_dead(context)
+    if not dead:
+        return fine("deliveries", "none is dead")
+    return warning(
+        "deliveries",
+        f"Dead: {dead}; their runs stay queued.",
+        remedy="`rota deliveries list --state dead` says why; mend that, then `rota deliveries redrive`.",
     )
 
 

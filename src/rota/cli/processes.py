@@ -12,7 +12,7 @@ from rota.cli.config_option import NAMED_CONFIG, OPTION
 from rota.cli.errors import Usage, complain
 from rota.cli.options import Database
 from rota.cli.output import write_line
-from rota.cli.supervising import Child
+from rota.cli.supervising import Child, stopped_with_supervisor
 from rota.cli.user_application import load_application
 from rota.cli.whole_numbers import WHOLE
 from rota.cli.zone_rules import warn_of_zone_rules
@@ -112,7 +112,7 @@ def work(
     if processes > 1:
         given = {"--app": app, "--database": database, "--url": url, "--concurrency": concurrency}
         given[OPTION] = NAMED_CONFIG.get()
-        command = [sys.executable, "-m", "rota", "work"]
+        command = [sys.executable, "-m", "rota.cli.supervised", "work"]
         command += [f"{name}={value}" for name, value in given.items() if value is not None]
         _run(
             *(
@@ -130,7 +130,7 @@ def work(
 def _run(*loops: tuple[str, Loop]) -> None:
     """Until a signal comes, or a loop fails."""
     stop = threading.Event()
-    with stopped_by_signals(stop):
+    with stopped_by_signals(stop), stopped_with_supervisor(stop):
         run_side_by_side([(name, loop, threading.Event()) for name, loop in loops], stop)
 
 

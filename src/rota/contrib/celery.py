@@ -10,7 +10,10 @@
 The relay sends the run's message to that task. The task opens the attempt that the message asks for, keeps its lease by
 heartbeats while the function runs, and settles it: with what the function returned, or as failed with what it raised,
 which Celery is told too. Retries are the job's in Rota and not Celery's: a further attempt is a further message. A
-message that comes twice returns None at once. Nothing of Celery is imported here.
+message that comes twice returns None at once, and so does one of a run that was asked to stop.
+
+What a run's job is Rota says, and not the message. `rota_task(app, job="daily_report")` does that job's work alone: an
+attempt at another one is given back, and Celery is told by `InvalidRequest`. Nothing of Celery is imported here.
 """
 
 from collections.abc import Callable
@@ -18,6 +21,7 @@ from functools import wraps
 from typing import TypeVar
 
 from rota.application import Rota
+from rota.domain.errors import FieldError, InvalidRequest
 from rota.worker.context import RunContext
 from rota.worker.effects import is_async
 from rota.worker.outcome import Moot
@@ -25,9 +29,13 @@ from rota.worker.outcome import Moot
 T = TypeVar("T")
 
 
-def rota_task(app: Rota) -> Callable[[Callable[[RunContext], T]], Callable[[object], T | None]]:
+def rota_task(
+    app: Rota, *, job: str | None = None
+) -> Callable[[Callable[[RunContext], T]], Callable[[object], T | None]]:
     """Decorates a function of one argument, its context; what comes of it takes a message, and goes under Celery's own
     decorator. Raises `TypeError` for an async function, which Celery does not await.
+
+    With a `job` it works no other one's runs.
     """
 
     def decorate(function: Callable[[RunContext], T]) -> Callable[[object], T | None]:
@@ -39,6 +47,10 @@ def rota_task(app: Rota) -> Callable[[Callable[[RunContext], T]], Callable[[obje
             attempt = app.open_attempt(message)
             if attempt is None:
                 return None
+            if job not in (None, attempt.context.job):
+                problem = f"It is of the job {attempt.context.job!r}, and this task does {job!r}."
+                attempt.give_back(problem)
+                raise InvalidRequest(FieldError("message", problem))
             with attempt as ctx:
                 result = function(ctx)
                 attempt.result = result

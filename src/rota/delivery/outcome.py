@@ -2,10 +2,24 @@
 
 from dataclasses import dataclass
 from datetime import timedelta
+from enum import Enum, auto
 
 from rota.domain.json_text import JsonText
 
 ERROR_CHARACTERS_MAX = 500
+
+
+class Says(Enum):
+    """What a try says of its destination."""
+
+    REACHED = auto()
+    """It answers, whatever it answers to this message."""
+    FAILED = auto()
+    """It failed with this message, and others may fare better: its own error, an answer that does not come."""
+    AWAY = auto()
+    """Every other message would have failed as well: it cannot be reached, or asks to be left alone."""
+    NOTHING = auto()
+    """It was not asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,11 +50,14 @@ class Failed:
     """How long the sink wants to be left alone with it."""
     is_final: bool = False
     """This very message can never be sent: to try again is useless."""
-    is_destinations: bool = True
-    """Every other message would have failed now as well: it counts against the destination."""
+    says: Says = Says.FAILED
 
 
 Outcome = Accepted | Completed | Rejected | Failed
+
+
+def says_of(outcome: Outcome) -> Says:
+    return outcome.says if isinstance(outcome, Failed) else Says.REACHED
 
 
 def shown(text: str, *, characters_max: int = ERROR_CHARACTERS_MAX) -> str:

@@ -6,8 +6,9 @@ step waits for a send, so no destination holds up another.
 
 A delivery is this relay's by a lease that is longer than its send may take. A relay that dies leaves its deliveries
 `sending`; when their leases end another one sends them again, under the same attempt, which only one receiver can open
-(I5, I6). A message that was sent and whose attempt nobody opens in time goes out again too: what a queue loses is late,
-and not lost.
+(I5, I6). A send that has not ended when its lease does is written off: it counts as a failure, and its slot is free. A
+message that was sent and whose attempt nobody opens in time goes out again too: what a queue loses is late, and not
+lost.
 """
 
 import threading
@@ -21,7 +22,7 @@ from typing import Protocol
 
 from rota.clock import Clock
 from rota.delivery.destinations import Destinations
-from rota.delivery.outcome import Failed, Outcome
+from rota.delivery.outcome import Failed, Outcome, says_of
 from rota.delivery.sends import Send
 from rota.delivery.settling import Settling
 from rota.delivery.sinks import Senders
@@ -33,6 +34,13 @@ from rota.telemetry import get_logger
 
 UNDER_WAY_MAX = 1_000
 """Messages under way in one relay."""
+GATHERED_AFTER_SECONDS = 0.001
+"""How long the loop waits for each further answer to write down together with those that have come."""
+GATHERED_SHARE = 4
+"""Of those under way no more than one in so many is waited for, so that their receivers are not idle meanwhile."""
+GATHERED_MAX = 32
+
+WRITTEN_OFF = "The send did not end within its lease, and was given up."
 
 log = get_logger("delivery")
 
@@ -82,6 +90,10 @@ class Relay:
         self._takes = Takes(store, self._destinations)
         self._settling = Settling(store, name=name)
         self._ended: SimpleQueue[tuple[Send, Outcome]] = SimpleQueue()
+        self._collected: list[tuple[Send, Outcome]] = []
+        """Taken from the queue, and not written down yet."""
+        self._under_way: dict[int, Send] = {}
+        """By their identity."""
         self.wake = threading.Event()
         """Set where there is something to do before the time that a step named."""
         self._is_stopping = False
@@ -153,6 +165,7 @@ class Relay:
     def _try_step(self) -> float:
         """A step that the loop outlives; how many seconds it may wait now."""
         seconds = self._poll.total_seconds()
+        self._gather()
         try:
             report = self.step(self._clock.now())
             seconds = min(seconds, max(0.0, (report.wake_at - self._clock.now()).total_seconds()))
@@ -160,21 +173,53 @@ class Relay:
             log.warning("relay.step_failed", problem=f"{type(error).__name__}: {error}")
         return seconds
 
+    def _gather(self) -> None:
+        """Waits a moment for further answers where one has come, so that several are written down in one commit."""
+        self._collect()
+        enough = min(len(self._under_way) // GATHERED_SHARE, GATHERED_MAX)
+        while 0 < len(self._collected) < enough:
+            try:
+                self._collected.append(self._ended.get(timeout=GATHERED_AFTER_SECONDS))
+            except Empty:
+                return
+
     def _settle(self, now: datetime) -> int:
         """Writes down what became of the sends that ended; how many there were."""
-        ended = 0
+        self._collect()
+        ended, self._collected = self._collected, []
+        for send, outcome in ended:
+            # One that was written off has no slot any more, but what became of it is news all the same.
+            if self._under_way.pop(id(send), None) is not None:
+                self._end(send, outcome, now)
+            self._settling.add(send, outcome, now=now)
+        self._write_off(now)
+        self._settling.commit(now=now)
+        return len(ended)
+
+    def _collect(self) -> None:
+        """Takes over what senders have told."""
         while True:
             try:
-                send, outcome = self._ended.get_nowait()
+                self._collected.append(self._ended.get_nowait())
             except Empty:
-                break
-            ended += 1
-            has_failed = isinstance(outcome, Failed) and outcome.is_destinations
-            if self._destinations.end(send.destination, has_failed=has_failed, now=now):
-                log.warning("destination.left_alone", destination=send.destination)
+                return
+
+    def _end(self, send: Send, outcome: Outcome, now: datetime) -> None:
+        if self._destinations.end(send.destination, send.taken, says_of(outcome), now=now):
+            log.warning("destination.left_alone", destination=send.destination)
+
+    def _write_off(self, now: datetime) -> None:
+        """Gives up sends that should have ended long ago: from now on anybody may send their messages again."""
+        for send in [send for send in self._under_way.values() if send.lease_ends_at <= now]:
+            del self._under_way[id(send)]
+            delivery = send.taken.delivery
+            log.warning("delivery.written_off", run_id=delivery.run_id, destination=send.destination)
+            outcome = Failed(error=WRITTEN_OFF)
+            self._end(send, outcome, now)
             self._settling.add(send, outcome, now=now)
-        self._settling.commit(now=now)
-        return ended
+            sink = push_sink_of(send.taken)
+            if sink is not None:
+                self._senders.of(sink).write_off(send)
 
     def _start(self, taken: Sequence[TakenDelivery], now: datetime) -> None:
         """Sends each to where its job's runs are to go now, in batches as the sink takes them."""
@@ -193,8 +238,8 @@ class Relay:
             sender = self._senders.of(sink)
             for start in range(0, len(batch), sender.batch_max):
                 part = batch[start : start + sender.batch_max]
-                for _ in part:
-                    self._destinations.start(destination)
+                self._destinations.start(destination, [send.taken for send in part])
+                self._under_way.update((id(send), send) for send in part)
                 sender.start(part, self._done)
 
     def _done(self, send: Send, outcome: Outcome) -> None:

@@ -4,6 +4,11 @@ Where nothing is due a step costs one look. Else jobs that have their destinatio
 call, each by its slots; those that share one in a call for each such destination, so that its slots go to whatever is
 due first there. A step makes `CALLS_MAX` calls at most, and the next one goes on with the destinations behind.
 
+What was never sent and what is sent again take turns to be first, so neither keeps the other waiting for ever; on every
+fourth take a backlog comes before what is on time. A destination that has something sent again under way has a call of
+its own: there what is sent again gets no more than half of the slots. One whose breaker lets a single message through
+is asked with a new one, which has never failed, three times of four.
+
 Jobs are read again after `JOBS_ARE_READ_AFTER`. What is taken names its job as it is at that moment, so one that was
 changed since is sent to where it is to go now.
 """
@@ -14,16 +19,18 @@ from datetime import datetime, timedelta
 from math import ceil
 from typing import Protocol
 
-from rota.delivery.destinations import Destinations
+from rota.delivery.destinations import Destinations, Room
 from rota.domain.errors import RotaError
 from rota.domain.job import Job
 from rota.domain.sink import PushSink, WebhookSink, WorkerSink, destination_of
-from rota.store.port import DeliveryStore, JobStore, TakenDelivery, Wanted
+from rota.store.port import DeliveryStore, JobStore, TakenDelivery, Wanted, WorkStore
 from rota.telemetry import get_logger
 
 JOBS_ARE_READ_AFTER = timedelta(seconds=2)
 JOBS_PAGE = 500
 CALLS_MAX = 16
+BACKLOG_EVERY = 4
+"""Every so manieth take gives backlogs their share, and a probe to what is sent again."""
 GIVEN_BACK_MAX = 100
 """In one step."""
 HELD_FOR = timedelta(milliseconds=20)
@@ -38,7 +45,7 @@ LEASE_OF_LONG_SENDS = timedelta(seconds=330)
 log = get_logger("delivery")
 
 
-class TakingStore(JobStore, DeliveryStore, Protocol):
+class TakingStore(JobStore, DeliveryStore, WorkStore, Protocol):
     """What taking needs of a store."""
 
 
@@ -60,6 +67,8 @@ class _Call:
     jobs: Sequence[Job]
     wanted: Sequence[Wanted]
     limit: int
+    room: Room | None = None
+    """Of the one destination that it is for, where what is sent again there is to be told apart."""
 
     @property
     def lease(self) -> timedelta:
@@ -75,27 +84,39 @@ class Takes:
         self._by_destination: dict[str, list[Job]] = {}
         self._read_at: datetime | None = None
         self._turn = 0
-        """Where among the shared destinations the next step begins."""
+        """Where among the calls for single destinations the next step begins."""
+        self._takes = 0
         self._vain_looks = 0
         """In a row: something was due, and could not be had."""
+        self._has_taken = False
+        """Whether the step before took something: then there is no look before the calls."""
 
     def take(self, now: datetime) -> Take:
         """What is due and has a free slot. Raises what the store raises."""
         left_over = self._read_jobs(now)
         calls = self._calls(now)
         if not calls and not left_over:
+            self._has_taken = False
             return Take()
-        names = [job.name for call in calls for job in call.jobs]
-        due_at = self._store.read_next_delivery_time(names) if names else None
         taken = [*left_over]
-        if due_at is not None and due_at <= now:
+        next_at: datetime | None = None
+        if calls and not (self._has_taken and len(calls) == 1):
+            names = [job.name for call in calls for job in call.jobs]
+            next_at = self._store.read_next_delivery_time(names)
+            is_due = next_at is not None and next_at <= now
+        else:
+            is_due = bool(calls)
+        if is_due:
             taken += self._make(calls[:CALLS_MAX], now=now, has_taken=bool(left_over))
-        elif not left_over:
-            self._vain_looks = 0
-            return Take(next_at=due_at)
+        self._has_taken, had_taken = bool(taken), self._has_taken
         if taken:
             self._vain_looks = 0
             return Take(taken=taken, may_be_more=True)
+        if not is_due:
+            self._vain_looks = 0
+            return Take(next_at=next_at)
+        if had_taken:
+            return Take(may_be_more=True)  # It was not looked whether there is anything.
         self._vain_looks += 1
         # After as many as it takes to ask for all there is.
         beyond = self._vain_looks - ceil(len(calls) / CALLS_MAX)
@@ -107,19 +128,45 @@ class Takes:
     def _make(self, calls: Sequence[_Call], *, now: datetime, has_taken: bool) -> list[TakenDelivery]:
         """What the calls take. Raises what the store raises, unless something was taken: that is to be sent now."""
         taken: list[TakenDelivery] = []
+        self._takes += 1
         for call in calls:
             # The slots of each were counted before any of them was taken.
-            limit = min(call.limit, self._store.elements_max, self._destinations.room - len(taken))
-            if limit <= 0:
-                break
+            limit = min(call.limit, self._store.elements_max, self._destinations.bound(len(taken)))
             try:
-                taken += self._store.commit_takes(call.wanted, now=now, lease=call.lease, limit=limit)
+                taken += self._take(call, now=now, limit=limit)
             except RotaError as error:
                 if not taken and not has_taken:
                     raise
                 log.warning("relay.take_failed", problem=f"{type(error).__name__}: {error}")
                 break
         return taken
+
+    def _take(self, call: _Call, *, now: datetime, limit: int) -> Sequence[TakenDelivery]:
+        """What one call takes, up to `limit`; where it has a room, of what is sent again no more than that has."""
+        backlog_first = self._takes % BACKLOG_EVERY == 0
+        intents_first = self._takes % 2 == 1
+        room = call.room
+        if room is not None and room.is_probe:
+            intents_first = not backlog_first
+        elif room is not None and room.is_mixed and room.retries < limit:
+            intents_first = intents_first or room.retries == 0
+            limit = self._limit_of_mixed(call, room, now=now, limit=limit) if intents_first else room.retries
+        if limit <= 0:
+            return ()
+        return self._store.commit_takes(
+            call.wanted,
+            now=now,
+            lease=call.lease,
+            limit=limit,
+            intents_first=intents_first,
+            backlog_first=backlog_first,
+        )
+
+    def _limit_of_mixed(self, call: _Call, room: Room, *, now: datetime, limit: int) -> int:
+        """So many that what is new has its place, and what is sent again fills no more than its half."""
+        names = [job.name for job in call.jobs]
+        new = len(self._store.read_intents(names, now=now, limit=limit))
+        return min(limit, new + room.retries)
 
     def _read_jobs(self, now: datetime) -> Sequence[TakenDelivery]:
         """Reads the jobs again, where that is due, and takes what is left over of those that are not sent any more."""
@@ -147,27 +194,29 @@ class Takes:
 
     def _calls(self, now: datetime) -> list[_Call]:
         alone: dict[timedelta, list[tuple[Job, int]]] = {}
-        shared: list[_Call] = []
+        single: list[_Call] = []
         for destination, jobs in self._by_destination.items():
             concurrency = min(job.delivery.concurrency for job in jobs)
-            free = self._destinations.free(destination, concurrency=concurrency, now=now)
-            if free > 0 and len(jobs) == 1:
-                alone.setdefault(lease_of(jobs[0]), []).append((jobs[0], free))
-            elif free > 0:
+            room = self._destinations.room(destination, concurrency=concurrency, now=now)
+            if room.slots <= 0:
+                continue
+            if len(jobs) == 1 and not room.is_probe and not room.is_mixed:
+                alone.setdefault(lease_of(jobs[0]), []).append((jobs[0], room.slots))
+            else:
                 wanted = [Wanted(job=job.name) for job in jobs]
-                shared.append(_Call(jobs=jobs, wanted=wanted, limit=free))
+                single.append(_Call(jobs=jobs, wanted=wanted, limit=room.slots, room=room))
         calls = [
             _Call(
                 jobs=[job for job, _ in together],
-                wanted=[Wanted(job=job.name, limit=free) for job, free in together],
-                limit=sum(free for _, free in together),
+                wanted=[Wanted(job=job.name, limit=slots) for job, slots in together],
+                limit=sum(slots for _, slots in together),
             )
             for together in alone.values()
         ]
-        if shared:
-            begin = self._turn % len(shared)
+        if single:
+            begin = self._turn % len(single)
             self._turn = begin + CALLS_MAX - len(calls)
-            calls += [*shared[begin:], *shared[:begin]]
+            calls += [*single[begin:], *single[:begin]]
         return calls
 
 

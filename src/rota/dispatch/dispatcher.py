@@ -20,7 +20,7 @@ from rota.cadences import Cadences
 from rota.clock import Clock
 from rota.clock_guard import ClockLeap, extend_line, judge_clock
 from rota.dispatch.leases import Leases
-from rota.dispatch.recovery import recover_lost
+from rota.dispatch.recovery import recover_freed, recover_lost
 from rota.dispatch.retention import Retention
 from rota.dispatch.rounds import Rounds
 from rota.domain.errors import RotaError
@@ -108,9 +108,10 @@ class Dispatcher:
         }
         self._checkpoints |= {partition: (fences[partition], now) for partition in up_to_date}
         served = self._rounds.serve(fences, due_times, now=now, is_time_up=self._until_renewal())
-        recovered = recover_lost(
-            self._store, list(self._leases.held(now).values()), now=now, limit=self._page
-        )
+        held = list(self._leases.held(now).values())
+        recovered = recover_lost(self._store, held, now=now, limit=self._page)
+        if is_renewal:
+            recovered += recover_freed(self._store, held, now=now, limit=self._page)
         if served.problem is not None:
             raise served.problem
         if served.is_changed or recovered:

@@ -1,4 +1,5 @@
-"""Recovery: an attempt whose lease ran out is lost; its run gets a further attempt, or has failed (I5, I7)."""
+"""Recovery: an attempt whose lease ran out is lost; its run gets a further attempt, or has failed (I5, I7). And a run
+that waits for nobody any more is queued."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -28,6 +29,18 @@ def recover_lost(store: Store, fences: Sequence[Fence], *, now: datetime, limit:
                 worker=attempt.attempt.worker,
             )
     return sum(settled)
+
+
+def recover_freed(store: Store, fences: Sequence[Fence], *, now: datetime, limit: int) -> int:
+    """Queues up to `limit` runs that wait for a run that is not open any more; how many there were."""
+    freed = store.commit_freed(fences, now=now, limit=limit) if fences else 0
+    if freed:
+        log.warning(
+            "run.freed",
+            count=freed,
+            problem="They waited for runs that had ended, and nobody had queued them.",
+        )
+    return freed
 
 
 def _settle(lost: LostAttempt, now: datetime) -> Settlement:

@@ -174,18 +174,21 @@ class _Walk:
         )
 
     def _turn(self, following: Occurrence | None) -> int:
-        """The next place in the backlog; 0 where there is none: nothing came before it, and nothing due after it."""
-        before = self.admitted
-        is_on_time = before == 0 and not self.is_due(following)
-        return 0 if is_on_time else before + 1
+        """The next place in the backlog; 0 where none is due after it, however many came before: it is as late as if
+        there had been no backlog. So a beat has it as well (`rota.domain.beat`)."""
+        return self.admitted + 1 if self.is_more_due(following) else 0
 
     @property
     def admitted(self) -> int:
         """How many runs of the backlog were admitted, by this walk and before."""
         return self.due.schedule.turn + len(self.runs)
 
-    def is_due(self, occurrence: Occurrence | None) -> bool:
-        return occurrence is not None and occurrence.scheduled_at <= self.due_until
+    def is_more_due(self, following: Occurrence | None) -> bool:
+        """Whether more is due from there on; at the end of the version's window, of the one that takes over."""
+        if following is None and self.due.successor is not None:
+            boundary = self.due.version.effective_until
+            return boundary is not None and boundary <= self.due_until
+        return following is not None and following.scheduled_at <= self.due_until
 
     def skip(
         self,
@@ -208,11 +211,12 @@ class _Walk:
 
 
 def _after_walk(walk: _Walk, current: Occurrence | None, *, last: datetime | None) -> Admission:
-    """What the walk that ended before `current` comes to. A schedule that is on time by it has no backlog any more."""
+    """What the walk that ended before `current` comes to. A schedule that is on time by it has no backlog any more; one
+    that hands it to its next version counts on."""
     admission = _advanced(walk.due, current, last=last, runs=walk.runs, skips=walk.skips)
     return replace(
         admission,
-        turn=walk.admitted if walk.is_due(current) else 0,
+        turn=walk.admitted if walk.is_more_due(current) else 0,
         expected_places=expected_places(walk.due),
         places=walk.places,
     )

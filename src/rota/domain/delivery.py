@@ -12,6 +12,10 @@ from enum import StrEnum
 from rota.domain.identity import RunId, ScheduleId
 from rota.domain.sink import DeliveryPolicy
 
+REDELIVER_AFTER_MAX = timedelta(hours=1)
+"""As far as the wait for a message that was sent grows, where it did not begin longer."""
+DOUBLINGS_MAX = 20
+
 
 class DeliveryState(StrEnum):
     SENDING = "sending"
@@ -41,13 +45,17 @@ class Delivery:
     tries: int
     """How often it was taken to be sent; it fences a relay."""
     first_at: datetime
-    """Since when it is tried: its age is counted from here."""
+    """Since when it could not be sent: its age is counted from here. What was sent, and is sent again, begins anew."""
     next_at: datetime | None
     """When a relay may take it: the end of its lease, of its backoff, or of `redeliver_after`. None: it is dead."""
     sent_at: datetime | None = None
     """When a sink last took it."""
     error: str | None = None
-    """Why the last try failed."""
+    """Why the last try failed, or that it was in vain: the sink has it again, and nobody opened its attempt."""
+    failures: int = 0
+    """Tries that failed, in a row: the next one waits the longer for it."""
+    sends: int = 0
+    """How often a sink took it, and nobody opened its attempt: it waits the longer before it is sent again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,19 +85,28 @@ def first_taken(
     )
 
 
-def taken(delivery: Delivery, *, until: datetime) -> Delivery:
+def taken(delivery: Delivery, *, until: datetime, now: datetime) -> Delivery:
     """The delivery as a relay takes it once more, whatever became of the try before."""
-    return replace(delivery, state=DeliveryState.SENDING, tries=delivery.tries + 1, next_at=until)
+    first_at = now if delivery.state is DeliveryState.SENT else delivery.first_at
+    return replace(
+        delivery, state=DeliveryState.SENDING, tries=delivery.tries + 1, first_at=first_at, next_at=until
+    )
 
 
 def sent(delivery: Delivery, policy: DeliveryPolicy, *, now: datetime) -> Delivery:
-    """The sink has taken it. It is no failure that it may have to be sent again."""
+    """The sink has taken it. It is no failure that it may have to be sent again: each time it waits twice as long, an
+    hour at most, so that a queue whose consumers are far behind is not filled with copies.
+    """
+    sends = delivery.sends + 1
+    doubled = policy.redeliver_after * 2 ** min(delivery.sends, DOUBLINGS_MAX)
     return replace(
         delivery,
         state=DeliveryState.SENT,
-        next_at=now + policy.redeliver_after,
+        next_at=now + min(doubled, max(policy.redeliver_after, REDELIVER_AFTER_MAX)),
         sent_at=now,
-        error=None,
+        error=None if sends == 1 else f"It was sent {sends} times, and nobody has opened its attempt yet.",
+        failures=0,
+        sends=sends,
     )
 
 
@@ -102,16 +119,26 @@ def failed(
     retry_after: timedelta | None = None,
     is_final: bool = False,
 ) -> Delivery:
-    """The try failed: another follows, no earlier than `retry_after` from now where the sink has asked for that, unless
-    it is `is_final` or would come when the message is older than `max_age`. Then it is dead.
+    """The try failed: another follows, no earlier than `retry_after` from now where the sink has asked for that.
+
+    The last one is when the message is `max_age` old, however long the wait would be: where that fails, or one that
+    took longer, or where the failure `is_final`, it is dead.
     """
-    delay = policy.delay_after(delivery.tries, seed=f"{delivery.run_id}/{delivery.attempt}/{delivery.tries}")
-    next_at = now + (delay if retry_after is None else max(delay, retry_after))
-    if is_final or next_at > delivery.first_at + policy.max_age:
-        return replace(delivery, state=DeliveryState.DEAD, next_at=None, error=error)
-    return replace(delivery, state=DeliveryState.RETRYING, next_at=next_at, error=error)
+    failures = delivery.failures + 1
+    last_at = delivery.first_at + policy.max_age
+    if is_final or now >= last_at:
+        return replace(delivery, state=DeliveryState.DEAD, next_at=None, error=error, failures=failures)
+    delay = policy.delay_after(failures, seed=f"{delivery.run_id}/{delivery.attempt}/{delivery.tries}")
+    wait = delay if retry_after is None else max(delay, retry_after)
+    return replace(
+        delivery,
+        state=DeliveryState.RETRYING,
+        next_at=now + min(wait, last_at - now),
+        error=error,
+        failures=failures,
+    )
 
 
 def redriven(delivery: Delivery, *, now: datetime) -> Delivery:
-    """A dead message as it begins anew: tried at once, its age counted from now."""
-    return replace(delivery, state=DeliveryState.RETRYING, next_at=now, first_at=now)
+    """A dead message as it begins anew: tried at once, its age counted from now, its waits as at first."""
+    return replace(delivery, state=DeliveryState.RETRYING, next_at=now, first_at=now, failures=0, sends=0)

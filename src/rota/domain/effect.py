@@ -18,7 +18,7 @@ class Effect:
     run_id: RunId
     name: str
     begun_by: int
-    """The number of the attempt that began it last."""
+    """The number of the attempt that began it first: in doubt is what came of that."""
     begun_at: datetime
     recorded_at: datetime | None = None
     """None: whether it came to pass is not known."""

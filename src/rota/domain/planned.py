@@ -2,7 +2,7 @@
 
 A planned run falls due at its `due_at`. In time it is queued, by one statement for many. What needs judgement comes
 here, one by one: a run of a suspended schedule is held, one that is late meets the overdue policy. Held runs wait for
-the resumption: those that fell due in the suspension are dropped as the instants in it are, the others meet the policy.
+the resumption: those that lie in the suspension are dropped as the instants in it are, the others meet the policy.
 Where the schedule ends, planned and held runs are dropped as `ended`. Runs of a backfill are asked for at whatever
 hour: neither pause nor policy concerns them, only the end does.
 """
@@ -61,7 +61,7 @@ def judge_planned(
     if status is not ScheduleStatus.ACTIVE:
         held = replace(run, state=next_state(run.state, RunEvent.FELL_DUE_WHILE_PAUSED))
         return Judged(change=RunChange(expected_state=run.state, run=held), places=due.places)
-    suspension = due.suspension_that_skips(run.due_at)
+    suspension = due.suspension_that_skips(_instant_of(due, run))
     if suspension is not None:
         return Judged(change=dropped(run, suspension.reason, now=now), places=due.places)
     newer = None
@@ -74,6 +74,13 @@ def judge_planned(
     if place.state is None:
         return Judged(change=dropped(run, "overlap", now=now), places=place.places)
     return Judged(change=_queued(run, place.state, now=now), places=place.places)
+
+
+def _instant_of(due: DueSchedule, run: Run) -> datetime:
+    """By which it is told whether the run lies in a suspension: as of any other occurrence when it is scheduled, which
+    an edit that has planned it does not change; of a run that was moved the time that it was moved to."""
+    is_moved = run.due_at != run.scheduled_at + due.version.delay
+    return run.due_at if is_moved else run.scheduled_at
 
 
 def _next_newer(due: DueSchedule, cadence: Cadence, run: Run) -> Occurrence | None:

@@ -56,9 +56,10 @@ class DeliveryPolicy(Backoff):
     initial_delay: timedelta = timedelta(seconds=5)
     max_delay: timedelta = timedelta(minutes=15)
     max_age: timedelta = timedelta(hours=24)
-    """A message that could not be sent for so long is dead."""
+    """A message that could not be sent for so long is dead, once it was tried then."""
     redeliver_after: timedelta = timedelta(minutes=5)
-    """A message that was sent and whose attempt nobody opened for so long is sent again."""
+    """A message that was sent and whose attempt nobody opened for so long is sent again; each time after twice as long,
+    up to an hour."""
     concurrency: int = 10
     """How many messages a relay has under way to the job's destination at once."""
 

@@ -31,6 +31,8 @@ DELIVERY_FIELDS = frozenset(
 URL_CHARACTERS_MAX = 2_000
 NAME_CHARACTERS_MAX = 200
 SECRETS_MAX = 5
+WHSEC = "whsec_"
+"""Of the secrets themselves, which are never to be stored: a variable's name does not begin so."""
 TIMEOUT_MAX = timedelta(minutes=5)
 REDELIVER_AFTER_MIN = timedelta(seconds=5)
 MAX_AGE_MAX = timedelta(days=30)
@@ -134,10 +136,14 @@ def delivery_to_wire(policy: DeliveryPolicy) -> dict[str, object]:
 def _webhook(errors: FieldErrors, value: Mapping[str, object]) -> WebhookSink:
     given = value.get("secrets_from")
     names = given if isinstance(given, list) else []
-    are_names = all(isinstance(name, str) and VARIABLE_PATTERN.fullmatch(name) for name in names)
+    are_names = all(
+        isinstance(name, str) and VARIABLE_PATTERN.fullmatch(name) and not name.startswith(WHSEC)
+        for name in names
+    )
     if (given is not None and not isinstance(given, list)) or len(names) > SECRETS_MAX or not are_names:
         message = (
-            f'Give up to {SECRETS_MAX} names of environment variables of the relay, such as ["SHOP_SECRET"].'
+            f'Give up to {SECRETS_MAX} names of environment variables of the relay, such as ["SHOP_SECRET"]; '
+            "not the secrets, which would be stored and shown."
         )
         errors.add("sink.secrets_from", message)
     timeout = _duration(

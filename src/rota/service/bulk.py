@@ -12,8 +12,8 @@ from datetime import datetime, timedelta
 from rota.domain.admission import RUNS_PER_ADMISSION_MAX
 from rota.domain.audit import AuditEvent
 from rota.domain.errors import FieldError, InvalidRequest
-from rota.domain.identity import RunId, ScheduleId, replayed_run_id
-from rota.domain.json_text import encode_json, load_json
+from rota.domain.identity import RunId, ScheduleId, replay_run_id_of, replayed_run_id
+from rota.domain.json_text import JsonText, encode_json, load_json
 from rota.domain.run import SETTLED, Run, RunState
 from rota.service.changes import RETRIES_MAX, change_of, commit, event_of, get_schedule, kept_changing
 from rota.service.context import NOBODY, Actor, Context
@@ -85,8 +85,10 @@ def replay_runs(
     out is what was replayed already: by a run that is open, or that ended in another state than asked for. Runs that
     were skipped are replayed only where that state is asked for. With `dry_run` it only counts them.
 
-    The same key again gets the same answer. Raises `InvalidRequest` for a filter that names nothing, an open state and
-    a reason that is missing, and `KeyReused`.
+    The same key again gets the same answer, and makes what the request before it did not come to.
+
+    Raises `InvalidRequest` for a filter that names nothing, for an open state and a reason that is missing, and
+    `KeyReused`.
     """
     _check_names_something(filter_)
     if filter_.state is not None and filter_.state not in SETTLED:
@@ -97,20 +99,15 @@ def replay_runs(
     if not actor.reason:
         raise InvalidRequest(FieldError("reason", "Say why they are to run once more."))
     if idempotency_key is None or dry_run:
-        return _replay(context, filter_, after=after, dry_run=dry_run, actor=actor)
+        plan = _plan(context, filter_, after=after, dry_run=dry_run)
+        replayed = 0 if dry_run else _carry_out(context, plan, actor=actor)
+        left_out = plan.replayed + plan.left_out - replayed
+        return plan.answer() if dry_run else replace(plan, replayed=replayed, left_out=left_out).answer()
     check_key(idempotency_key)
     digest = request_digest("run.replay_matching", _asked_to_wire(filter_, after))
-    kept = kept_answer(context, idempotency_key, digest, now=context.clock.now())
-    if kept is not None:
-        return dict(load_json(kept))
-    answer = _replay(context, filter_, after=after, dry_run=False, actor=actor)
-    now = context.clock.now()
-    record = record_of(idempotency_key, digest, encode_json(answer), now=now)
-    if not context.store.commit_idempotency(record, now=now):
-        # Another request with the key ended first: what it replayed, this one left out, and the other way round.
-        kept = kept_answer(context, idempotency_key, digest, now=now)
-        answer = answer if kept is None else dict(load_json(kept))
-    return answer
+    plan = _kept_plan(context, filter_, after, key=idempotency_key, digest=digest)
+    _carry_out(context, plan, actor=actor)
+    return plan.answer()
 
 
 def _check_names_something(filter_: RunFilter) -> None:
@@ -194,28 +191,82 @@ class _Candidates:
     """From where on there are more."""
 
 
-def _replay(
-    context: Context, filter_: RunFilter, *, after: LedgerKey | None, dry_run: bool, actor: Actor
-) -> Wire:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plan:
+    """What a request replays, and what it answers.
+
+    The replays have their ids before the first of them is made. With a key the plan is kept before that too, so that
+    the request may break anywhere: its repetition makes those that are missing, and no others.
+    """
+
+    replays: tuple[RunId, ...]
+    """Of one schedule after the other, the oldest occurrence first."""
+    firsts: Mapping[RunId, Run]
+    """The first runs of their occurrences, as far as they have been read."""
+    replayed: int
+    left_out: int
+    next_cursor: str | None
+    is_dry_run: bool = False
+
+    def answer(self) -> Wire:
+        return {
+            "dry_run": self.is_dry_run,
+            "replayed": self.replayed,
+            "left_out": self.left_out,
+            "is_complete": self.next_cursor is None,
+            "next_cursor": self.next_cursor,
+        }
+
+    def to_kept(self) -> JsonText:
+        return encode_json({"answer": self.answer(), "replays": list(self.replays)})
+
+    @classmethod
+    def of_kept(cls, kept: JsonText) -> "_Plan":
+        found = load_json(kept)
+        answer = found["answer"]
+        return cls(
+            replays=tuple(map(RunId, found["replays"])),
+            firsts={},
+            replayed=answer["replayed"],
+            left_out=answer["left_out"],
+            next_cursor=answer["next_cursor"],
+        )
+
+
+def _kept_plan(
+    context: Context, filter_: RunFilter, after: LedgerKey | None, *, key: str, digest: str
+) -> _Plan:
+    """The plan that is kept with the key: the one that was made first. Raises `KeyReused`."""
+    now = context.clock.now()
+    kept = kept_answer(context, key, digest, now=now)
+    if kept is not None:
+        return _Plan.of_kept(kept)
+    plan = _plan(context, filter_, after=after, dry_run=False)
+    now = context.clock.now()
+    if context.store.commit_idempotency(record_of(key, digest, plan.to_kept(), now=now), now=now):
+        return plan
+    # Another request with the key was first: both do what that one has planned.
+    kept = kept_answer(context, key, digest, now=now)
+    return plan if kept is None else _Plan.of_kept(kept)
+
+
+def _plan(context: Context, filter_: RunFilter, *, after: LedgerKey | None, dry_run: bool) -> _Plan:
     found = _find(context, filter_, after, bound=COUNTED_MAX if dry_run else RUNS_PER_REQUEST_MAX)
-    replayed = 0
-    for schedule_id, firsts in found.by_schedule.items():
-        if dry_run:
-            replayed += len(_replayable(context, firsts, filter_.state, now=context.clock.now()))
-            continue
-        turn = 1
-        for start in range(0, len(firsts), RUNS_PER_ADMISSION_MAX):
-            chunk = firsts[start : start + RUNS_PER_ADMISSION_MAX]
-            turn += _commit_replays(context, schedule_id, chunk, filter_.state, turn=turn, actor=actor)
-        replayed += turn - 1
+    now = context.clock.now()
+    replayable = [
+        each
+        for firsts in found.by_schedule.values()
+        for each in _replayable(context, firsts, filter_.state, now=now)
+    ]
     place = found.next_place
-    return {
-        "dry_run": dry_run,
-        "replayed": replayed,
-        "left_out": found.amount - replayed,
-        "is_complete": place is None,
-        "next_cursor": None if place is None else encode_cursor(ledger_place_to_wire(place)),
-    }
+    return _Plan(
+        replays=tuple(replay_run_id_of(first.run_id, number) for first, number in replayable),
+        firsts={first.run_id: first for first, _ in replayable},
+        replayed=len(replayable),
+        left_out=found.amount - len(replayable),
+        next_cursor=None if place is None else encode_cursor(ledger_place_to_wire(place)),
+        is_dry_run=dry_run,
+    )
 
 
 def _find(context: Context, filter_: RunFilter, after: LedgerKey | None, *, bound: int) -> _Candidates:
@@ -237,8 +288,8 @@ def _find(context: Context, filter_: RunFilter, after: LedgerKey | None, *, boun
                 found.setdefault(first_id, None)
     by_schedule: dict[ScheduleId, list[Run]] = defaultdict(list)
     for first_id, first in found.items():
-        detail = context.store.get_run(first_id) if first is None else None
-        first = first if detail is None else detail.run  # noqa: PLW2901 - read where only its replay matched
+        if first is None:
+            first = _run_of(context, first_id)  # noqa: PLW2901 - read where only its replay matched
         if first is not None:
             by_schedule[first.schedule_id].append(first)
     for firsts in by_schedule.values():
@@ -277,29 +328,54 @@ def _last_replays(context: Context, firsts: Sequence[Run]) -> dict[RunId, tuple[
     return found
 
 
+def _carry_out(context: Context, plan: _Plan, *, actor: Actor) -> int:
+    """Makes those replays of a plan that are not there; how many it were."""
+    planned: dict[ScheduleId, list[_Replay]] = defaultdict(list)
+    for replay_id in plan.replays:
+        first_id, _, number = replay_id.rpartition(".r")
+        first = plan.firsts.get(RunId(first_id)) or _run_of(context, RunId(first_id))
+        if first is not None:
+            replays = planned[first.schedule_id]
+            replays.append(_Replay(first=first, number=int(number), turn=len(replays) + 1))
+    return sum(
+        _commit_replays(context, schedule_id, replays[start : start + RUNS_PER_ADMISSION_MAX], actor)
+        for schedule_id, replays in planned.items()
+        for start in range(0, len(replays), RUNS_PER_ADMISSION_MAX)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Replay:
+    first: Run
+    number: int
+    turn: int
+
+
 def _commit_replays(
-    context: Context,
-    schedule_id: ScheduleId,
-    firsts: Sequence[Run],
-    state: RunState | None,
-    *,
-    turn: int,
-    actor: Actor,
+    context: Context, schedule_id: ScheduleId, replays: Sequence[_Replay], actor: Actor
 ) -> int:
-    """Creates the replays of one bounded commit, the first of them with this turn; how many it were."""
+    """Creates those of one bounded commit that are not there; how many it were."""
     for _ in range(RETRIES_MAX):
         now = context.clock.now()
-        replayable = _replayable(context, firsts, state, now=now)
-        if not replayable:
-            return 0
-        runs = tuple(
-            replay_of(first, number, now=now, turn=turn + place)
-            for place, (first, number) in enumerate(replayable)
-        )
         schedule = get_schedule(context, schedule_id).schedule
+        replays = [each for each in replays if each.first.scheduled_at >= schedule.history_from]
+        runs = tuple(replay_of(each.first, each.number, now=now, turn=each.turn) for each in replays)
+        if not runs:
+            return 0
         event = event_of(schedule, "run.replay", actor, at=now, run_ids=[run.run_id for run in runs])
         # As of one replay: neither the cursor nor the revision matters.
         change = replace(change_of(schedule, at=now), expected_cursor=None, runs=runs, event=event)
         if commit(context, change) is ChangeOutcome.CHANGED:
             return len(runs)
+        # Some are made already: by this request before it broke, or by somebody else.
+        replays = [
+            each
+            for each in replays
+            if _run_of(context, replay_run_id_of(each.first.run_id, each.number)) is None
+        ]
     raise kept_changing(schedule_id)
+
+
+def _run_of(context: Context, run_id: RunId) -> Run | None:
+    detail = context.store.get_run(run_id)
+    return None if detail is None else detail.run

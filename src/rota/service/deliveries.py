@@ -17,6 +17,7 @@ from rota.store.port import DeliveryFilter
 REDRIVEN_PER_REQUEST_MAX = 1_000
 COUNTED_MAX = 10_000
 """So far a dry run counts."""
+DEAD_COUNTED_MAX = 100
 
 
 def list_deliveries(
@@ -92,3 +93,9 @@ def _redrive(context: Context, delivery: Delivery, actor: Actor, *, now: datetim
         details=encode_json({"run_id": delivery.run_id}),
     )
     return context.store.commit_redrive(delivery.run_id, event=event, now=now)
+
+
+def count_dead(context: Context) -> int:
+    """How many deliveries are dead, counted up to `DEAD_COUNTED_MAX`."""
+    filter_ = DeliveryFilter(state=DeliveryState.DEAD)
+    return len(context.store.list_deliveries(filter_, after=None, limit=DEAD_COUNTED_MAX))

@@ -13,6 +13,7 @@ from rota.clock_guard import judge_clock, read_clock
 from rota.domain.durations import format_duration
 from rota.domain.instants import format_instant, whole_second_floor
 from rota.service.context import Context
+from rota.service.deliveries import count_dead
 from rota.service.representation import Wire
 from rota.service.zone_updates import differing_zones
 from rota.store.port import PartitionState, StoreUnavailable, is_held
@@ -37,6 +38,7 @@ def check_readiness(context: Context) -> Readiness:
     partitions: Wire | None = None
     overdue: Wire | None = None
     zones: Wire | None = None
+    deliveries: Wire | None = None
     warnings: list[str] = []
     if store_problem is None and clock_problem is None:
         now = context.clock.now()
@@ -52,6 +54,7 @@ def check_readiness(context: Context) -> Readiness:
                 min((due.earliest for due in due_times.values()), default=None), warnings, now=now
             )
             zones = _zones(context, warnings)
+            deliveries = _deliveries(context, warnings)
     is_ready = store_problem is None and clock_problem is None
     body: Wire = {
         "status": "ready" if is_ready else "unready",
@@ -59,6 +62,7 @@ def check_readiness(context: Context) -> Readiness:
         "partitions": partitions,
         "overdue": overdue,
         "zones": zones,
+        "deliveries": deliveries,
         "warnings": warnings,
     }
     return Readiness(is_ready=is_ready, body=body)
@@ -120,6 +124,16 @@ def _zones(context: Context, warnings: list[str]) -> Wire:
             {"timezone": zone.stored.timezone, "stored_tzdata": zone.stored.tzdata} for zone in differing
         ],
     }
+
+
+def _deliveries(context: Context, warnings: list[str]) -> Wire:
+    """Messages that wait for a person: their runs stay queued until then."""
+    dead = count_dead(context)
+    if dead:
+        warnings.append(
+            f"deliveries: {dead} dead; mend what their errors name and redrive them, or cancel their runs."
+        )
+    return {"dead": dead}
 
 
 def _check(problem: str | None) -> Wire:

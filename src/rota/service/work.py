@@ -6,7 +6,7 @@ says what became of an attempt, and not what becomes of its run. An attempt that
 
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from rota.domain.durations import format_duration
 from rota.domain.effect import EffectState
@@ -60,6 +60,16 @@ def claim(context: Context, request: ClaimRequest) -> Wire:
         next_at=claimed.next_at,
         now=now,
     )
+
+
+def give_back(context: Context, claimed: Wire) -> None:
+    """Ends what a claim opened as interrupted, since whoever asked has gone: others take it at once."""
+    error = "The worker had gone before it was told of the attempt."
+    ends: list[Wire] = [
+        {"run_id": each["run_id"], "attempt": each["attempt"], "outcome": "interrupted", "error": error}
+        for each in cast("list[Wire]", claimed["attempts"])
+    ]
+    settle(context, {"attempts": ends})
 
 
 def open_attempt(context: Context, body: Wire) -> Wire:

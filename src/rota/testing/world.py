@@ -14,9 +14,9 @@
     world.pass_time(timedelta(days=2))
     assert [run["state"] for run in world.app.runs()] == ["succeeded", "succeeded"]
 
-Time passes in steps from one due instant to the next. At each, the dispatcher and the worker take steps until neither
-has anything left to do; handlers run within the worker's steps, in this thread. Nothing sleeps, and the same test does
-the same every time.
+Time passes in steps from one due instant to the next. At each, the dispatcher, the worker and the relay take steps
+until none has anything left to do; handlers run within the worker's steps, in this thread. Nothing sleeps, and the same
+test does the same every time.
 """
 
 import os
@@ -29,16 +29,19 @@ from rota.application import Rota
 from rota.config import Settings
 from rota.domain.job import Job
 from rota.domain.run import RunState
+from rota.domain.sink import PushSink
 from rota.store.memory import MemoryStore
 from rota.store.port import Fence, Heartbeat, RunFilter, Store
 from rota.testing.clock import ManualClock, as_utc
 from rota.testing.quiet import only_from
+from rota.testing.sent import Receive, RecordingSenders
 from rota.worker.registry import Registry
 from rota.zones import Zones
 
 BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
 PARTITIONS = 4
 STEPS_AT_ONE_INSTANT_MAX = 10_000
+JOBS_PAGE = 500
 
 
 class NeverRests(AssertionError):
@@ -49,12 +52,15 @@ class World:
     """An application whose time passes when a test says so.
 
     Give the registry of your own application to test its handlers, or register handlers with `world.app.job`. The
-    `dispatcher`, the `worker` (which runs handlers inline), the `store` and the `clock` may be used directly. It begins
-    on 1 January 2026 where no `now` is given. Of Rota's own log, lines from `log_level` on are shown.
+    `dispatcher`, the `worker` (which runs handlers inline), the `relay`, the `store` and the `clock` may be used
+    directly. It begins on 1 January 2026 where no `now` is given. Of Rota's own log, lines from `log_level` on are
+    shown.
 
     `zones` are other rules than those of the pinned tz data: a directory of compiled zones, or a `Zones`. A world on
     the `store` of another one goes on where that one stood, as a process that was started anew: with the same rules,
     or with others, as after an update of the tz data.
+
+    Runs of jobs with a sink are put down in `sent`, and `receive` may say what becomes of each.
     """
 
     def __init__(
@@ -65,6 +71,7 @@ class World:
         store: Store | None = None,
         zones: Zones | str | os.PathLike[str] | None = None,
         settings: Settings | None = None,
+        receive: Receive | None = None,
         log_level: str = "warning",
     ) -> None:
         self._log_level = log_level
@@ -82,6 +89,10 @@ class World:
         with only_from(log_level):
             self.dispatcher = self.app.build_dispatcher()
         self.worker = self.app.build_worker(inline=True)
+        senders = RecordingSenders(receive)
+        self.sent = senders.sent
+        """What the relay has sent, in order; nothing leaves this world."""
+        self.relay = self.app.build_relay(inline=True, senders=senders)
 
     def __enter__(self) -> Self:
         return self
@@ -115,7 +126,7 @@ class World:
             self._settle(end)
 
     def settle(self) -> None:
-        """Does whatever is to be done now: the dispatcher and the worker take steps until neither has more to do."""
+        """Does whatever is to be done now: dispatcher, worker and relay take steps until none has more to do."""
         self._settle(datetime.max.replace(tzinfo=UTC))
 
     def _settle(self, end: datetime) -> None:
@@ -125,8 +136,10 @@ class World:
                 now = self.now
                 admitted = self.dispatcher.step(now)
                 worked = self.worker.step(now)
+                relayed = self.relay.step(now)
                 is_busy = admitted.admitted or admitted.recovered or worked.opened or worked.settled
-                if not is_busy and admitted.wake_at > now and worked.wake_at > now:
+                is_busy = is_busy or relayed.taken or relayed.ended
+                if not is_busy and min(admitted.wake_at, worked.wake_at, relayed.wake_at) > now:
                     return
                 if self.now > end:
                     return
@@ -188,4 +201,16 @@ class World:
         delivery = self.store.read_next_intent_time([job.name for job in self.app.registry.jobs()])
         if delivery is not None:
             instants.append(delivery)
+        to_send = self.store.read_next_delivery_time(self._pushed_jobs())
+        if to_send is not None:
+            instants.append(to_send)
         return min((instant for instant in instants if self.now < instant <= end), default=None)
+
+    def _pushed_jobs(self) -> list[str]:
+        """The jobs whose runs are sent to a sink."""
+        names: list[str] = []
+        after: str | None = None
+        while page := self.store.list_jobs(after=after, limit=JOBS_PAGE):
+            names += [job.name for job in page if isinstance(job.sink, PushSink)]
+            after = page[-1].name
+        return names

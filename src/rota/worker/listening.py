@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import timedelta
 
+from rota.clock import monotonic_seconds
 from rota.domain.backoff import Backoff
 from rota.domain.durations import format_duration
 from rota.domain.errors import RotaError
@@ -21,9 +22,10 @@ from rota.worker.gateway import LONG_POLL, WakeUp
 from rota.worker.server_answers import ServerAddress, ServerUnavailable, read_answer
 
 ANSWER_SECONDS = LONG_POLL.total_seconds() + 10
-BETWEEN_FAILURES = Backoff(
-    initial_delay=timedelta(milliseconds=100), max_delay=timedelta(seconds=5), jitter=0.2
-)
+EARLY_SECONDS = LONG_POLL.total_seconds() / 2
+"""An answer that comes sooner and brings nothing has not waited: the server stops, or a proxy leaves `wait` out."""
+PAUSES = Backoff(initial_delay=timedelta(milliseconds=100), max_delay=timedelta(seconds=5), jitter=0.2)
+"""Between polls that failed, and between those that did not wait."""
 
 log = get_logger("worker")
 
@@ -68,19 +70,16 @@ class Listener:
             self._thread.join(timeout=ANSWER_SECONDS)
 
     def _run(self) -> None:
-        failures = 0
+        failures = early = 0
         while (asked := self._wait_armed()) is not None:
+            began = monotonic_seconds()
             try:
                 is_there = self._poll(*asked)
             except (OSError, http.client.HTTPException, RotaError) as error:
-                with self._changed:
-                    is_given_up = self._is_closed or self._asked != asked
-                    if not is_given_up:
-                        failures += 1
-                        delay = BETWEEN_FAILURES.delay_after(failures, seed=f"{asked[0]}/{failures}")
-                        self._changed.wait(delay.total_seconds())
-                if failures == 1 and not is_given_up:
-                    log.warning("worker.poll_failed", problem=f"{type(error).__name__}: {error}")
+                if self._pause(asked, failures + 1):
+                    failures += 1
+                    if failures == 1:
+                        log.warning("worker.poll_failed", problem=f"{type(error).__name__}: {error}")
                 self._close_connection()
                 continue
             if failures or is_there:
@@ -88,7 +87,20 @@ class Listener:
                 self._disarm(asked)
                 self._wake_up()
             failures = 0
+            has_waited = is_there or monotonic_seconds() - began >= EARLY_SECONDS
+            early = 0 if has_waited else early + 1
+            if early:
+                self._pause(asked, early)
         self._close_connection()
+
+    def _pause(self, asked: tuple[str, tuple[str, ...]], count: int) -> bool:
+        """Before the same is asked once more; whether it is still to be asked. A change ends the pause."""
+        with self._changed:
+            if self._is_closed or self._asked not in (asked, None):
+                return False
+            delay = PAUSES.delay_after(count, seed=f"{asked[0]}/{count}")
+            self._changed.wait(delay.total_seconds())
+            return True
 
     def _wait_armed(self) -> tuple[str, tuple[str, ...]] | None:
         """What to poll for; None: it is closed."""

@@ -8,15 +8,21 @@ from urllib.parse import urlsplit
 from rota.domain.errors import MalformedBody, RotaError, WrongSetting
 
 SHOWN_CHARACTERS_MAX = 500
-BUSY = frozenset({408, 425, 429})
+REFUSALS = frozenset({413, 422})
+PROBLEM_PREFIX = "urn:rota:problem:"
+"""How the type of a problem begins that a server of Rota tells of."""
 
 
 class ServerUnavailable(RotaError):
-    """The server cannot be reached, or cannot answer at the moment; ask again later."""
+    """The server cannot be reached, or cannot answer at the moment; ask again later.
+
+    So is whatever a proxy may say while a server is replaced behind it: 404, 403, 401, 400. To believe it would make a
+    failure of work that was done.
+    """
 
 
 class ServerRefused(RotaError):
-    """The server does not take the request; the message is its own. To repeat it is useless."""
+    """The server has read the request and does not take it; the message is its own. To repeat it is useless."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,11 +70,18 @@ def read_answer(address: ServerAddress, path: str, *, status: int, data: bytes) 
             raise MalformedBody(f"{address.url}{path} answers no JSON object; is it a server of Rota?")
         return found
     detail = _detail(data)
-    if status >= 500 or status in BUSY:
-        raise ServerUnavailable(f"{address.url} answers {status}: {detail}")
+    if status in REFUSALS or (status == 400 and _is_of_rota(data)):
+        raise ServerRefused(f"{address.url}{path} answers {status}: {detail}")
     if status == 404:
-        raise ServerRefused(f"{address.url}{path} does not exist; is it a server of Rota? It says: {detail}")
-    raise ServerRefused(f"{address.url}{path} answers {status}: {detail}")
+        raise ServerUnavailable(
+            f"{address.url}{path} does not exist; is it a server of Rota? It says: {detail}"
+        )
+    raise ServerUnavailable(f"{address.url}{path} answers {status}: {detail}")
+
+
+def _is_of_rota(data: bytes) -> bool:
+    """Whether it is a problem that a server of Rota tells of, and nobody on the way to it."""
+    return str((_members(data) or {}).get("type")).startswith(PROBLEM_PREFIX)
 
 
 def _members(data: bytes) -> dict[str, object] | None:
@@ -84,7 +97,7 @@ def _detail(data: bytes) -> str:
     problem = _members(data) or {}
     detail, errors = problem.get("detail"), problem.get("errors")
     if not isinstance(detail, str):
-        return data[:SHOWN_CHARACTERS_MAX].decode(errors="replace") or "nothing"
+        return data[:SHOWN_CHARACTERS_MAX].decode(errors="replace").strip() or "nothing"
     if isinstance(errors, list) and len(errors) > 1:
         fields = [item for item in errors if isinstance(item, dict)]
         detail += " " + " ".join(f"{item.get('field')}: {item.get('message')}" for item in fields)

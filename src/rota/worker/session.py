@@ -49,9 +49,18 @@ def read_message(message: object) -> NamedAttempt:
 
 
 def open_session(gateway: Gateway, message: object, *, worker: str, clock: Clock) -> "AttemptSession | None":
-    """The attempt, open; None where it is a duplicate. Raises `InvalidRequest` for what is no message."""
+    """The attempt, open; None where it is a duplicate, or where its run was asked to stop: it is settled as cancelled
+    then. Raises `InvalidRequest` for what is no message.
+    """
     assignment = gateway.open(worker, read_message(message), now=clock.now())
-    return None if assignment is None else AttemptSession(gateway, assignment, clock=clock)
+    if assignment is None:
+        return None
+    session = AttemptSession(gateway, assignment, clock=clock)
+    if not assignment.is_cancel_requested:
+        return session
+    # Asked to stop while an earlier attempt ran, which ended otherwise.
+    session.end(AttemptEnd(outcome=AttemptOutcome.CANCELLED))
+    return None
 
 
 class AttemptSession:
@@ -69,8 +78,6 @@ class AttemptSession:
         self._wake = threading.Event()
         self._settling = threading.Lock()
         signals = Signals(self._wake.set)
-        if assignment.is_cancel_requested:
-            signals.request_cancel()
         effects = Effects(gateway, assignment, signals, now=clock.now)
         moment = self._moment()
         self._attempt = OpenAttempt(
@@ -109,6 +116,14 @@ class AttemptSession:
         end = call_to_its_end(entry, self.context, self._attempt.signals)
         self._close(end)
         return end
+
+    def end(self, end: AttemptEnd) -> None:
+        """Settles one that was not entered, and does no work of it."""
+        self._settle(end)
+
+    def give_back(self, reason: str) -> None:
+        """Ends one that was not entered as interrupted: it is somebody else's to do, and costs the run no try."""
+        self.end(AttemptEnd(outcome=AttemptOutcome.INTERRUPTED, error=storable(reason)))
 
     def _close(self, end: AttemptEnd) -> None:
         self._settle(end)
@@ -165,10 +180,14 @@ class AttemptSession:
             if self._attempt.signals.has_progress:
                 self._heartbeat(self._moment())
             ended_at = self._clock.now()
+            is_refused = False
             for failures in range(1, SETTLE_TRIES + 1):
                 try:
                     self._report(EndReport(assignment=self._attempt.assignment, end=end, ended_at=ended_at))
                 except ReportRefused as refused:
+                    if is_refused:
+                        break
+                    is_refused = True
                     error = storable(f"The end of the attempt ({end.outcome}) was refused: {refused}")
                     end = AttemptEnd(outcome=AttemptOutcome.FAILED, error=error, retryable=False)
                 except RotaError as problem:

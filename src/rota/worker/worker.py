@@ -24,6 +24,7 @@ from structlog.typing import FilteringBoundLogger
 from rota.clock import Clock
 from rota.domain.backoff import Backoff
 from rota.domain.errors import RotaError
+from rota.domain.job import Job
 from rota.domain.run import AttemptOutcome
 from rota.domain.settlement import AttemptEnd
 from rota.store.port import HeartbeatOutcome, Wanted
@@ -63,6 +64,7 @@ class Worker:
     """Runs the jobs of a registry, up to `concurrency` attempts at a time. One thread runs it.
 
     `poll` is the longest it leaves the gateway alone, `drain` how long it waits for its attempts when it is stopped.
+    `declared` jobs it makes known too, and does not work.
     With `inline` a step runs the handlers that it starts to their end, without threads: for tests.
     """
 
@@ -76,6 +78,7 @@ class Worker:
         concurrency: int,
         poll: timedelta,
         drain: timedelta,
+        declared: Sequence[Job] = (),
         inline: bool = False,
     ) -> None:
         self.name = name
@@ -88,6 +91,7 @@ class Worker:
         self._is_inline = inline
         self._claims = 0
         self._attempts = Attempts(concurrency)
+        self._declared = declared
         self._registered: set[str] = set()
         self.wake = threading.Event()
         """Set where there is something to do before the time that a step named."""
@@ -197,7 +201,7 @@ class Worker:
         return min(wanted)
 
     def _register_jobs(self, now: datetime) -> None:
-        for job in self._registry.jobs():
+        for job in (*self._registry.jobs(), *self._declared):
             if job.name not in self._registered:
                 self._gateway.register(job, now=now)
                 self._registered.add(job.name)

@@ -54,6 +54,12 @@ class ZoneRules(Shape):
     differing: list[OtherRules]
 
 
+class Deliveries(Shape):
+    """How many messages are dead, counted up to 100: their runs stay queued until somebody redrives or cancels them."""
+
+    dead: int
+
+
 class Readiness(Shape):
     """Whether Rota can work, and what an operator should look at."""
 
@@ -62,4 +68,5 @@ class Readiness(Shape):
     partitions: Partitions | None
     overdue: Lag | None
     zones: ZoneRules | None
+    deliveries: Deliveries | None
     warnings: list[str]

@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from rota.delivery.message import message_of
-from rota.delivery.outcome import Accepted, Failed, Outcome, shown
+from rota.delivery.outcome import Accepted, Failed, Outcome, Says, shown
 from rota.delivery.sends import Send
 from rota.domain.errors import WrongSetting
 from rota.domain.sink import CelerySink
 
 if TYPE_CHECKING:
     from celery import Celery
+    from kombu.connection import Connection
 
 BROKER_SECONDS = 5
 """How long the broker may take to answer, to anything."""
@@ -66,14 +67,14 @@ class CeleryMessages:
         try:
             app = self._open_app()
         except WrongSetting as error:
-            return [Failed(error=str(error)) for _ in batch]
+            return [Failed(error=str(error), says=Says.AWAY) for _ in batch]
         idle = self._take_idle()
         if idle is not None:
             outcomes = self._send_over(idle, app, batch)
             # One that was idle may have been closed at its other end, which says nothing of the broker.
             if not _is_brokers(outcomes[0]):
                 return outcomes
-        return self._send_over(_connect(app), app, batch)
+        return self._send_over(connect(app), app, batch)
 
     def close(self) -> None:
         with self._lock:
@@ -113,21 +114,37 @@ class CeleryMessages:
         return outcomes
 
 
-def _connect(app: "Celery") -> BrokerConnection:
+def connect(app: "Celery") -> "Connection":
     """A connection that is made when it is used."""
     own = app.conf.broker_transport_options or {}
-    connection: BrokerConnection = app.connection_for_write(
-        connect_timeout=BROKER_SECONDS, transport_options={**IMPATIENT, **own, "max_retries": 1}
+    options = {**IMPATIENT, **own, "max_retries": 1}
+    connection: Connection = app.connection_for_write(
+        connect_timeout=BROKER_SECONDS, transport_options=options
     )
+    if _can_confirm(connection):
+        # Else a broker that dies with the message in its socket has never had it, and the relay believes it has.
+        connection.transport_options = {"confirm_publish": True, **(connection.transport_options or {})}
     return connection
+
+
+def _can_confirm(connection: "Connection") -> bool:
+    """Whether it is of the one transport that is told by the broker when a message is kept, if it asks for that."""
+    from kombu.transport.pyamqp import Transport  # noqa: PLC0415 - loads only where Celery is used
+
+    transport: type[object] = connection.get_transport_cls()  # type: ignore[no-untyped-call]  # kombu has no types
+    return issubclass(transport, Transport)
 
 
 def _is_brokers(outcome: Outcome) -> bool:
     """Whether it failed by the broker, and not by the message."""
-    return isinstance(outcome, Failed) and outcome.is_destinations
+    return isinstance(outcome, Failed) and outcome.says is Says.AWAY
 
 
 def _publish(app: "Celery", connection: BrokerConnection, send: Send) -> Outcome:
+    from amqp.exceptions import (  # type: ignore[import-untyped]  # noqa: PLC0415 - no types; loads only where used
+        AMQPError,
+        MessageNacked,
+    )
     from kombu.exceptions import EncodeError, KombuError  # noqa: PLC0415 - loads only where Celery is used
 
     sink = send.taken.job.sink
@@ -146,10 +163,11 @@ def _publish(app: "Celery", connection: BrokerConnection, send: Send) -> Outcome
         )
     except EncodeError as error:
         return Failed(
-            error=shown(f"Celery cannot write the message: {error}"), is_final=True, is_destinations=False
+            error=shown(f"Celery cannot write the message: {error}"), is_final=True, says=Says.NOTHING
         )
-    except (KombuError, OSError) as error:
-        return Failed(error=shown(f"The broker did not take the message: {type(error).__name__}: {error}"))
+    except (KombuError, OSError, AMQPError, MessageNacked) as error:
+        problem = shown(f"The broker did not take the message: {type(error).__name__}: {error}")
+        return Failed(error=problem, says=Says.AWAY)
     return Accepted()
 
 

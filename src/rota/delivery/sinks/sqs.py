@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from rota.delivery.message import message_of
-from rota.delivery.outcome import Accepted, Failed, Outcome, shown
+from rota.delivery.outcome import Accepted, Failed, Outcome, Says, shown
 from rota.delivery.sends import Send
 from rota.domain.identity import digest_of
 from rota.domain.json_text import encode_json
@@ -47,7 +47,7 @@ class SqsMessages:
         try:
             from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - an extra
         except ImportError:
-            return [Failed(error=NOT_INSTALLED) for _ in batch]
+            return [Failed(error=NOT_INSTALLED, says=Says.AWAY) for _ in batch]
         sink = batch[0].taken.job.sink
         assert isinstance(sink, SqsSink)  # noqa: S101 - what this sink is asked for
         url = sink.queue_url
@@ -60,9 +60,10 @@ class SqsMessages:
             if is_too_long and len(batch) > 1:
                 return [outcome for send in batch for outcome in self.send([send])]
             problem = shown(f"SQS did not take the message: {code}: {message}")
-            return [Failed(error=problem, is_final=is_too_long, is_destinations=not is_too_long)] * len(batch)
+            says = Says.REACHED if is_too_long else Says.AWAY
+            return [Failed(error=problem, is_final=is_too_long, says=says)] * len(batch)
         except BotoCoreError as error:
-            return [Failed(error=shown(f"SQS cannot be used: {error}"))] * len(batch)
+            return [Failed(error=shown(f"SQS cannot be used: {error}"), says=Says.AWAY)] * len(batch)
         taken = {entry["Id"] for entry in answer.get("Successful", ())}
         refused = {entry["Id"]: entry for entry in answer.get("Failed", ())}
         return [
@@ -110,4 +111,4 @@ def _failure(refused: Mapping[str, object]) -> Failed:
     code = str(refused.get("Code", "it is neither among those taken nor among those refused"))
     is_final = refused.get("SenderFault") is True and code.rpartition(".")[2] in POISONED
     problem = shown(f"SQS did not take the message: {code}: {refused.get('Message', '')}")
-    return Failed(error=problem, is_final=is_final, is_destinations=not is_final)
+    return Failed(error=problem, is_final=is_final, says=Says.REACHED if is_final else Says.FAILED)

@@ -2,7 +2,7 @@
 
 | answer | what becomes of it |
 |---|---|
-| 2xx | the attempt succeeded; a JSON body is the run's result |
+| 2xx | the attempt succeeded; a JSON body is the run's result, if it comes whole and in time |
 | 202 | accepted: the receiver opens, heartbeats and settles the attempt by the worker protocol |
 | 410 | the run fails for good |
 | 413 | the message is dead: this one can never be taken |
@@ -28,8 +28,8 @@ from yarl import URL
 
 from rota.delivery.addresses import Networks
 from rota.delivery.message import event_id_of, event_of
-from rota.delivery.outcome import Accepted, Completed, Failed, Outcome, Rejected, failure_of, shown
-from rota.delivery.sends import Done, Send, Threads
+from rota.delivery.outcome import Accepted, Completed, Failed, Outcome, Rejected, Says, failure_of, shown
+from rota.delivery.sends import Call, Done, Send, Threads
 from rota.delivery.signing import read_secrets, signature_headers
 from rota.domain.errors import RotaError, WrongSetting
 from rota.domain.job import RESULT_BYTES_MAX
@@ -88,6 +88,9 @@ class WebhookSender:
             else:
                 future.add_done_callback(partial(_tell, send, done))
 
+    def write_off(self, send: Send) -> None:
+        """Its request has a timeout of its own."""
+
     def close(self) -> None:
         if self._thread.is_alive():
             asyncio.run_coroutine_threadsafe(self._end(), self._loop)
@@ -114,7 +117,7 @@ class WebhookSender:
         try:
             secrets = read_secrets(sink.secrets_from, self._environment)
         except WrongSetting as error:
-            return Failed(error=str(error), is_destinations=False)
+            return Failed(error=str(error), says=Says.NOTHING)
         body = event_of(send.taken, source=self._source).encode()
         event_id = event_id_of(send.taken)
         headers = {
@@ -137,7 +140,7 @@ class WebhookSender:
             return Failed(error=f"There was no whole answer within {sink.timeout.total_seconds():g} seconds.")
         except aiohttp.ClientConnectorError as error:
             problem = error.os_error.strerror or str(error.os_error)
-            return Failed(error=shown(f"The receiver cannot be reached: {problem}."))
+            return Failed(error=shown(f"The receiver cannot be reached: {problem}."), says=Says.AWAY)
         except (aiohttp.ClientError, OSError) as error:
             return Failed(error=shown(f"The request failed: {type(error).__name__}: {error}"))
 
@@ -177,7 +180,7 @@ class NameResolver(AbstractResolver):
             except (OSError, UnicodeError) as error:
                 answer.set_exception(OSError(f"the name {host} cannot be resolved: {error}"))
 
-        self._threads.start(look)
+        self._threads.start(Call(look))
         return [
             ResolveResult(
                 hostname=host,
@@ -207,7 +210,7 @@ def resolve_stream(host: str, port: int) -> AddressInfos:
 def _outcome_of(future: "concurrent.futures.Future[Outcome]") -> Outcome:
     """What a request came to, one that was given up as the relay stopped included."""
     if future.cancelled():
-        return Failed(error="The relay was stopped before the answer came.", is_destinations=False)
+        return Failed(error="The relay was stopped before the answer came.", says=Says.NOTHING)
     error = future.exception()
     return future.result() if error is None else failure_of(error)
 
@@ -223,19 +226,29 @@ async def _judge(response: aiohttp.ClientResponse, *, now: datetime) -> Outcome:
         place = shown(response.headers.get("location", "nowhere"), characters_max=200)
         return Failed(
             error=f"{error}, a redirect to {place}; redirects are not followed: give the job's sink the final URL.",
-            is_destinations=False,
+            says=Says.REACHED,
         )
-    excerpt = shown((await response.content.read(EXCERPT_BYTES)).decode(errors="replace"), characters_max=200)
+    excerpt = await _excerpt(response)
     error = f"{error}: {excerpt}" if excerpt else f"{error}."
     if status == 410:
         return Rejected(error=error)
     busy = status in {429, 503}
+    away = busy or status in {502, 504}
     return Failed(
         error=error,
         retry_after=_retry_after(response.headers.get("retry-after"), now=now) if busy else None,
         is_final=status == 413,
-        is_destinations=busy or status >= 500,
+        says=Says.AWAY if away else Says.FAILED if status >= 500 else Says.REACHED,
     )
+
+
+async def _excerpt(response: aiohttp.ClientResponse) -> str:
+    """How the body begins; nothing where it cannot be read: what the status says holds all the same."""
+    try:
+        begin = await response.content.read(EXCERPT_BYTES)
+    except (TimeoutError, aiohttp.ClientError, OSError):
+        return ""
+    return shown(begin.decode(errors="replace"), characters_max=200)
 
 
 async def _result(response: aiohttp.ClientResponse) -> JsonText | None:
@@ -244,17 +257,19 @@ async def _result(response: aiohttp.ClientResponse) -> JsonText | None:
     if "content-encoding" in response.headers or not (kind == "application/json" or kind.endswith("+json")):
         return None
     body = bytearray()
-    async for chunk in response.content.iter_any():
-        body += chunk
-        if len(body) > RESULT_BYTES_MAX:
-            log.warning("webhook.result_left_out", problem=f"It has more than {RESULT_BYTES_MAX} bytes.")
-            return None
-    if not body.strip():
-        return None
     try:
+        async for chunk in response.content.iter_any():
+            body += chunk
+            if len(body) > RESULT_BYTES_MAX:
+                log.warning("webhook.result_left_out", problem=f"It has more than {RESULT_BYTES_MAX} bytes.")
+                return None
+        if not body.strip():
+            return None
         return encode_json(decode_json(bytes(body), bytes_max=RESULT_BYTES_MAX), bytes_max=RESULT_BYTES_MAX)
-    except RotaError as error:
-        log.warning("webhook.result_left_out", problem=str(error))
+    except (TimeoutError, aiohttp.ClientError, OSError, RotaError) as error:
+        log.warning(
+            "webhook.result_left_out", problem=str(error) or f"It was not whole: {type(error).__name__}."
+        )
         return None
 
 
@@ -267,8 +282,8 @@ def _retry_after(value: str | None, *, now: datetime) -> timedelta | None:
         return min(timedelta(seconds=int(text[:9])), RETRY_AFTER_MAX)
     try:
         instant = parsedate_to_datetime(text)
-    except ValueError:
-        return None
-    # A date without a zone (`-0000`) is meant as UTC.
-    instant = instant.replace(tzinfo=UTC) if instant.tzinfo is None else instant
-    return min(max(instant - now, timedelta(0)), RETRY_AFTER_MAX)
+        # A date without a zone (`-0000`) is meant as UTC.
+        wait = (instant.replace(tzinfo=UTC) if instant.tzinfo is None else instant) - now
+    except (ValueError, TypeError, OverflowError, IndexError):
+        return None  # no date, or one that no clock shows
+    return min(max(wait, timedelta(0)), RETRY_AFTER_MAX)

@@ -6,6 +6,7 @@ from rota.store.memory.changes import MemoryChanges
 from rota.store.memory.deliveries import MemoryDeliveries
 from rota.store.memory.due import MemoryDue
 from rota.store.memory.effects import MemoryEffects
+from rota.store.memory.freed import MemoryFreed
 from rota.store.memory.health import MemoryHealth
 from rota.store.memory.leases import MemoryLeases
 from rota.store.memory.outcomes import MemoryOutcomes
@@ -25,6 +26,7 @@ class MemoryStore(
     MemoryLeases,
     MemoryDue,
     MemoryPlanned,
+    MemoryFreed,
     MemoryOutcomes,
     MemoryAdmission,
     MemoryBeats,

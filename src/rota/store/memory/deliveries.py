@@ -16,27 +16,38 @@ from rota.store.port import DeliveryFilter, Intent, Notice, TakenDelivery, Wante
 
 class MemoryDeliveries(MemoryWork):
     def commit_takes(
-        self, wanted: Sequence[Wanted], *, now: datetime, lease: timedelta, limit: int
+        self,
+        wanted: Sequence[Wanted],
+        *,
+        now: datetime,
+        lease: timedelta,
+        limit: int,
+        intents_first: bool = False,
+        backlog_first: bool = False,
     ) -> list[TakenDelivery]:
         with self._lock:
             self._check_count(range(limit))
             until = now + lease
-            again = self._take_again(wanted, now=now, until=until, limit=limit)
-            counts = Counter(taken.job for taken in again)
-            left = [
-                each if each.limit is None else replace(each, limit=each.limit - counts[each.job])
-                for each in wanted
-                if not self._is_fetched(each.job)
-            ]
-            intents = self._choose(left, now=now, limit=limit - len(again))
-            first = [self._begin(intent, now=now, until=until) for intent in intents]
-            taken = [self._taken(delivery, now=now) for delivery in [*again, *first] if delivery is not None]
+
+            def take_again(wanted: Sequence[Wanted], limit: int) -> list[Delivery]:
+                return self._take_again(wanted, now=now, until=until, limit=limit)
+
+            def take_intents(wanted: Sequence[Wanted], limit: int) -> list[Delivery]:
+                sent = [each for each in wanted if not self._is_fetched(each.job)]
+                intents = self._choose(sent, now=now, limit=limit, backlog_first=backlog_first)
+                begun = [self._begin(intent, now=now, until=until) for intent in intents]
+                return [delivery for delivery in begun if delivery is not None]
+
+            take, then_take = (take_intents, take_again) if intents_first else (take_again, take_intents)
+            first = take(wanted, limit)
+            second = then_take(_left(wanted, first), limit - len(first))
+            taken = [self._taken(delivery, now=now) for delivery in [*first, *second]]
             return [each for each in taken if each is not None]
 
-    def commit_delivery_ends(self, ends: Sequence[DeliveryEnd], *, now: datetime) -> list[bool]:  # noqa: ARG002  each end has its times
+    def commit_delivery_ends(self, ends: Sequence[DeliveryEnd], *, now: datetime) -> list[bool]:
         with self._lock:
             self._check_count(ends)
-            return [self._end(end) for end in ends]
+            return [self._end(end, now=now) for end in ends]
 
     def read_next_delivery_time(self, jobs: Sequence[str]) -> datetime | None:
         with self._lock:
@@ -87,7 +98,7 @@ class MemoryDeliveries(MemoryWork):
             is_free = delivery.state in IN_HAND or self._free_of(Wanted(job=delivery.job), 1) > 0
             if len(found) < limit and limits[delivery.job] > 0 and is_free:
                 limits[delivery.job] -= 1
-                found.append(taken(delivery, until=until))
+                found.append(taken(delivery, until=until, now=now))
                 self._deliveries[run_id] = found[-1]
         return found
 
@@ -115,7 +126,7 @@ class MemoryDeliveries(MemoryWork):
             return None
         return TakenDelivery(delivery=delivery, run=run, version=version, job=self._job_or_default(run.job))
 
-    def _end(self, end: DeliveryEnd) -> bool:
+    def _end(self, end: DeliveryEnd, *, now: datetime) -> bool:
         delivery = self._deliveries.get(end.run_id)
         if (
             delivery is None
@@ -131,7 +142,17 @@ class MemoryDeliveries(MemoryWork):
             self._outbox[end.run_id] = intent_of(self._runs[end.run_id])
         if end.becomes is None or end.becomes.state not in IN_HAND:
             self._lock.note(Notice.QUEUED)
+        if end.becomes is not None and end.becomes.state is DeliveryState.DEAD:
+            self._free_place(self._runs[end.run_id], now=now)
         return True
+
+
+def _left(wanted: Sequence[Wanted], taken: Sequence[Delivery]) -> list[Wanted]:
+    """What is still wanted beside these."""
+    counts = Counter(delivery.job for delivery in taken)
+    return [
+        each if each.limit is None else replace(each, limit=each.limit - counts[each.job]) for each in wanted
+    ]
 
 
 def _matches(delivery: Delivery, filter_: DeliveryFilter) -> bool:

@@ -18,17 +18,19 @@ class MemoryEffects(Tables):
             before = self._effects.get((attempt.run_id, name))
             if before is not None and before.recorded_at is not None:
                 return EffectBegin(state=EffectState.RECORDED, result=before.result)
-            if before is None and self._count(attempt) >= EFFECTS_MAX:
+            if before is not None:
+                return EffectBegin(state=EffectState.IN_DOUBT)
+            if self._count(attempt) >= EFFECTS_MAX:
                 return EffectBegin(state=EffectState.FULL)
             self._effects[attempt.run_id, name] = Effect(
                 run_id=attempt.run_id, name=name, begun_by=attempt.attempt, begun_at=now
             )
-            return EffectBegin(state=EffectState.NEW if before is None else EffectState.IN_DOUBT)
+            return EffectBegin(state=EffectState.NEW)
 
     def commit_effect(self, attempt: OfAttempt, name: str, *, result: JsonText | None, now: datetime) -> bool:
         with self._lock:
             effect = self._effects.get((attempt.run_id, name))
-            if effect is None or effect.begun_by != attempt.attempt or not self._is_current(attempt):
+            if effect is None or not self._is_current(attempt):
                 return False
             if effect.recorded_at is None:
                 self._effects[attempt.run_id, name] = replace(effect, recorded_at=now, result=result)

@@ -57,7 +57,16 @@ class MemoryPlanned(Records):
             return unreadable(schedule, problem_of(schedule, lost=run.version), version=None)
         due = self._due_with(schedule, version)
         return PlannedDue(
-            run=run, due=replace(due, suspensions=self._suspensions_after(schedule, run.due_at))
+            run=run,
+            due=replace(
+                due, suspensions=self._suspensions_after(schedule, min(run.scheduled_at, run.due_at))
+            ),
+        )
+
+    def _is_skipped(self, schedule: Schedule, instant: datetime) -> bool:
+        return any(
+            suspension.covers(instant) and not suspension.apply_overdue
+            for suspension in self._suspensions.get(schedule.schedule_id, [])
         )
 
     def _is_to_queue(self, run: Run, schedule: Schedule, *, now: datetime) -> bool:
@@ -71,4 +80,5 @@ class MemoryPlanned(Records):
             and run.due_at > now - IN_TIME
             and (next_due is None or next_due >= run.due_at)
             and (version is None or version.definition.overlap == "allow")
+            and not (run.due_at > run.scheduled_at and self._is_skipped(schedule, run.scheduled_at))
         )

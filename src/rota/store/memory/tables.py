@@ -16,7 +16,6 @@ from rota.domain.run import SETTLED, Attempt, Run, RunState
 from rota.domain.schedule import CadenceRow, Schedule, Suspension, Version, ZoneRulesRow
 from rota.store.memory.notices import Notices
 from rota.store.port import (
-    RETRY_TURN,
     ClockReading,
     Fence,
     IdempotencyRecord,
@@ -27,6 +26,7 @@ from rota.store.port import (
     TooManyElements,
     Wanted,
     ZoneRules,
+    turn_of_intent,
 )
 
 
@@ -91,16 +91,16 @@ class Tables(Notices):
             self._lock.note(Notice.QUEUED)
         self._runs[run.run_id] = run
         if run.state in SETTLED:
-            self._free_place(run)
+            self._free_place(run, now=run.finished_at)
 
-    def _free_place(self, ended: Run) -> None:
+    def _free_place(self, ended: Run, *, now: datetime | None) -> None:
         """Where a run waits for the one that ended, its turn has come. Of a job that was full another may start."""
         if self._job_or_default(ended.job).max_running is not None:
             self._lock.note(Notice.QUEUED)
         places, next_id = free_place(self._places.get(ended.schedule_id, ()), ended.run_id)
         self._places[ended.schedule_id] = places
         if next_id is not None:
-            self._write_run(turn_came(self._runs[next_id], now=ended.finished_at))
+            self._write_run(turn_came(self._runs[next_id], now=now))
 
     def _in_hand(self, job: str) -> int:
         """How many of the job's runs count against its `max_running`."""
@@ -156,5 +156,5 @@ def intent_of(run: Run) -> Intent:
         attempt=run.attempt + 1,
         job=run.job,
         available_at=run.available_at,
-        turn=RETRY_TURN if run.attempt > 0 else run.turn,
+        turn=turn_of_intent(run.turn, attempt=run.attempt),
     )

@@ -11,6 +11,7 @@ from rota.domain.sink import WorkerSink
 from rota.store.memory.tables import Tables
 from rota.store.port import (
     ATTEMPT_LEASE_MAX,
+    Answer,
     Fence,
     Heartbeat,
     HeartbeatOutcome,
@@ -40,6 +41,11 @@ class MemoryWork(Tables):
         with self._lock:
             self._check_count(attempts)
             return [self._open(worker, attempt, now=now) for attempt in attempts]
+
+    def commit_answers(self, worker: str, answers: Sequence[Answer]) -> list[bool]:
+        with self._lock:
+            self._check_count(answers)
+            return [self._answer(worker, answer) for answer in answers]
 
     def commit_claims(
         self,
@@ -93,13 +99,9 @@ class MemoryWork(Tables):
         return self._free_of(Wanted(job=job), 1) > 0
 
     def _next_intent_time(self, jobs: Iterable[str]) -> datetime | None:
-        """Of what is on time and of retries the earliest, and of each backlog what is first in it."""
-        found: list[Intent] = []
-        for job in set(jobs):
-            of_job = [intent for intent in self._outbox.values() if intent.job == job]
-            backlog = sorted((intent for intent in of_job if intent.turn > 0), key=_order_of)
-            found += [intent for intent in of_job if intent.turn <= 0] + backlog[:1]
-        return min((intent.available_at for intent in found), default=None)
+        wanted = set(jobs)
+        of_jobs = (intent.available_at for intent in self._outbox.values() if intent.job in wanted)
+        return min(of_jobs, default=None)
 
     def _available(self, jobs: Sequence[str], *, now: datetime) -> list[Intent]:
         available = [
@@ -148,6 +150,14 @@ class MemoryWork(Tables):
             lease_expires_at=now + job.lease,
         )
         return OpenedAttempt(run=opened, version=version, job=job)
+
+    def _answer(self, worker: str, answer: Answer) -> bool:
+        if self._open(worker, answer, now=answer.opened_at) is None:
+            return False
+        key, ended_at = (answer.run_id, answer.attempt), answer.settlement.settled_at
+        attempt = self._attempts[key]
+        self._attempts[key] = replace(attempt, lease_expires_at=max(attempt.lease_expires_at, ended_at))
+        return self._settle(replace(answer.settlement, only_if_expired=False), ())
 
     def _fail(self, run: Run, problem: str, *, now: datetime) -> None:
         """Fails a run that cannot be read: left waiting it would be delivered again for ever (I12)."""

@@ -75,6 +75,7 @@ from rota.store.port.schedules import (
 )
 from rota.store.port.work import (
     RETRY_TURN,
+    Answer,
     AttemptKey,
     Heartbeat,
     HeartbeatOutcome,
@@ -84,6 +85,7 @@ from rota.store.port.work import (
     OpenedAttempt,
     Wanted,
     WorkStore,
+    turn_of_intent,
 )
 from rota.store.port.zone_rules import UsedZoneRules, ZoneRules
 
@@ -114,6 +116,7 @@ __all__ = [
     "PRUNED_BEHIND",
     "RETRY_TURN",
     "AdmissionOutcome",
+    "Answer",
     "AttemptKey",
     "Audience",
     "BeatsOutcome",
@@ -175,4 +178,5 @@ __all__ = [
     "makes_due_soon",
     "read_uses",
     "sets",
+    "turn_of_intent",
 ]

@@ -37,11 +37,21 @@ class DeliveryStore(Protocol):
     elements_max: int
 
     def commit_takes(
-        self, wanted: Sequence[Wanted], *, now: datetime, lease: timedelta, limit: int
+        self,
+        wanted: Sequence[Wanted],
+        *,
+        now: datetime,
+        lease: timedelta,
+        limit: int,
+        intents_first: bool = False,
+        backlog_first: bool = False,
     ) -> list[TakenDelivery]:
         """Takes up to `limit` of these jobs, and no more of each than is wanted: first deliveries whose `next_at` has
         come, by (next_at, run id), then intents available at `now`, in the order of `commit_claims`, whose outbox rows
         become deliveries. Each is `sending` with one try more, and the caller's until `now + lease`.
+
+        With `intents_first` it is the other way round: who takes so now and then sends what is new, whatever has to be
+        sent again. `backlog_first` is that of `commit_claims`, for the intents.
 
         Of jobs with a `max_running` no more than leave so many runs in hand, sent ones counted. Of jobs that Rota's
         workers fetch only deliveries are taken, left over from an earlier sink. What somebody else takes at the moment
@@ -51,7 +61,11 @@ class DeliveryStore(Protocol):
 
     def commit_delivery_ends(self, ends: Sequence[DeliveryEnd], *, now: datetime) -> list[bool]:
         """Each: what became of a try. False where the delivery is gone (its attempt was opened, its run cancelled) or
-        another try has begun; nothing is changed then."""
+        another try has begun; nothing is changed then.
+
+        A delivery that is dead frees its run's place, from `now` on, as if the run had ended (`rota.domain.overlap`):
+        the run that waits for it is queued, and its schedule goes on.
+        """
 
     def read_next_delivery_time(self, jobs: Sequence[str]) -> datetime | None:
         """When `commit_takes` has something of these jobs: the earliest `next_at` of their deliveries, or intent of
@@ -61,4 +75,7 @@ class DeliveryStore(Protocol):
         """By run id, those after `after`; what cannot be read is left out."""
 
     def commit_redrive(self, run_id: RunId, *, event: AuditEvent, now: datetime) -> Delivery | None:
-        """A dead delivery is tried again at once; one that is not dead is left. The delivery after it, or None."""
+        """A dead delivery is tried again at once; one that is not dead is left. The delivery after it, or None.
+
+        Its run has no place any more: it runs beside whatever run of its schedule is open, as one on request does.
+        """

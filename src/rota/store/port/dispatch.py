@@ -81,7 +81,8 @@ class PlannedDue:
     run: Run
     due: DueSchedule
     """Its `version` is the run's, whose policy holds, not the cursor's; it has no successor and nothing parked. Its
-    suspensions are those that last or end after the run is due, also where the cursor has passed them."""
+    suspensions are those that last or end after the earlier of the instants at which the run is scheduled and due, also
+    where the cursor has passed them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,15 +191,21 @@ class DispatchStore(KeyUseStore, PresenceStore, Protocol):
     def commit_planned(self, fence: Fence, *, now: datetime, limit: int) -> PlannedOutcome:
         """Of the partition's planned runs that are due, up to `limit` of each, by (due_at, run id), under the epoch:
 
-        - those that are in time (`IN_TIME`) are queued with their delivery intents, where their schedule is active and
-          its cursor is not due before the run is; and those of a backfill, however late, where it has not ended;
+        - those that are in time (`IN_TIME`) are queued with their delivery intents, where their schedule is active, its
+          cursor is not due before the run is, and no suspension skips the instant at which the run is scheduled, where
+          it falls due later; and those of a backfill, however late, where it has not ended;
         - the others are held where their schedule is paused or in error;
         - and dropped as `ended` where it has ended.
         """
 
     def read_planned(self, partition: int, *, now: datetime, limit: int) -> list[PlannedDue | Unreadable]:
-        """Planned runs that are due and for which `commit_planned` does nothing: those of active schedules that are
-        late, by (due_at, run id)."""
+        """Planned runs of active schedules that are due and for which `commit_planned` does nothing, by (due_at, run
+        id)."""
+
+    def commit_freed(self, fences: Sequence[Fence], *, now: datetime, limit: int) -> int:
+        """Queues up to `limit` runs that wait though no open run has a place before them, in the partitions of `fences`
+        and under their epochs; how many. What ends a run queues the next one itself: this is for what a row changed by
+        hand has left (I12)."""
 
     def read_cadences(self, cadence_ids: Iterable[str]) -> list[CadenceRow]: ...
     def commit_admissions(

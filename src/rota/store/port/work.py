@@ -14,7 +14,13 @@ from rota.domain.settlement import Settlement
 from rota.store.port.leases import Fence
 
 RETRY_TURN = -1
-"""Of the intents of further attempts, so that they come before what was never tried."""
+"""Of the intents of further attempts of runs that were on time, so that they come before what was never tried."""
+
+
+def turn_of_intent(turn: int, *, attempt: int) -> int:
+    """Of the intent of a run with this turn that has had so many attempts. A run of a backlog keeps its turn: however
+    many of them fail, they keep nothing waiting that is on time."""
+    return RETRY_TURN if attempt > 0 and turn == 0 else turn
 
 
 class OfAttempt(Protocol):
@@ -63,6 +69,18 @@ class OpenedAttempt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """An attempt that was made of a message, and ended, before Rota heard of it: a webhook's answer is the work."""
+
+    run_id: RunId
+    attempt: int
+    opened_at: datetime
+    """When it began: the request, of a webhook."""
+    settlement: Settlement
+    """Of that attempt; `only_if_expired` says nothing here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OpenAttemptRow:
     """A run's current, open attempt, and the job that it is of (its defaults, where its row cannot be read)."""
 
@@ -95,7 +113,7 @@ class WorkStore(Protocol):
 
     def read_next_intent_time(self, jobs: Sequence[str]) -> datetime | None:
         """When the earliest intent of those jobs is available of which `commit_claims` would give out any; past where
-        there is one to be had at once. Of a backlog only the lowest turn is looked at: all of it was late already."""
+        there is one to be had at once. Of a backlog a store may look at the first hundred only."""
 
     def commit_openings(
         self, worker: str, attempts: Sequence[OfAttempt], *, now: datetime
@@ -105,6 +123,15 @@ class WorkStore(Protocol):
 
         None where the message is stale (opened already, cancelled or settled), and where the run's version or job
         cannot be read: such a run has failed then, with the problem, so that it keeps nobody's place (I12).
+        """
+
+    def commit_answers(self, worker: str, answers: Sequence[Answer]) -> list[bool]:
+        """Opens each attempt as `commit_openings` does and settles it as `commit_settlements` does, in one commit: no
+        crash leaves it open. Its lease ends no earlier than it does itself.
+
+        True where it did so. False where the message is stale (its attempt was opened already, its run cancelled or
+        settled): who tells an answer again, because it does not know whether it was heard, changes nothing. False as
+        well where the run's version or job cannot be read, and the run has failed then (I12).
         """
 
     def commit_claims(

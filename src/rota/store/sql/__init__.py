@@ -4,6 +4,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from rota.store.sql.admissions import SqlAdmissions
+from rota.store.sql.answers import SqlAnswers
 from rota.store.sql.audit import SqlAudit
 from rota.store.sql.beats import SqlBeats
 from rota.store.sql.changes import SqlChanges
@@ -14,6 +15,7 @@ from rota.store.sql.dispatch import SqlDispatch
 from rota.store.sql.due_counts import SqlDueCounts
 from rota.store.sql.effects import SqlEffects
 from rota.store.sql.engine import BUSY_TIMEOUT, Database
+from rota.store.sql.freed import SqlFreed
 from rota.store.sql.health import SqlHealth
 from rota.store.sql.idempotency import SqlIdempotency
 from rota.store.sql.jobs import SqlJobs
@@ -48,8 +50,10 @@ class SqlStore(
     SqlBeats,
     SqlAdmissions,
     SqlPlanned,
+    SqlFreed,
     SqlOutbox,
     SqlOpenings,
+    SqlAnswers,
     SqlWork,
     SqlSettlements,
     SqlDeliveries,

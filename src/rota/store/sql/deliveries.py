@@ -1,13 +1,13 @@
 """Deliveries in SQL: taken by relays, and ended under the number of their try.
 
 Whoever takes some chooses them from what it read, and then locks those that are still as they were. It waits for
-nobody: a delivery or a run that another connection holds is left for a later call. Who gives a delivery back holds its
-run first, as do those who open its attempt or cancel it.
+nobody: a delivery or a run that another connection holds is left for a later call. Who gives a delivery back, or ends
+it as dead, holds its run first, as do those who open its attempt or cancel it; then, of a dead one, the run's place.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
 
@@ -34,6 +34,7 @@ from rota.store.sql.jobs import job_or_default
 from rota.store.sql.notices import notify
 from rota.store.sql.openings import waits_for
 from rota.store.sql.outbox import drop_intents, groups_of, intent_row, next_time_of, write_intent_rows
+from rota.store.sql.places import free_places
 from rota.store.sql.prepared import Lookup, Prepared
 from rota.store.sql.records import to_run, version_of
 from rota.store.sql.rows import Values
@@ -49,38 +50,49 @@ LIVING = (DeliveryState.SENDING, DeliveryState.SENT, DeliveryState.RETRYING)
 
 class SqlDeliveries(Part):
     def commit_takes(
-        self, wanted: Sequence[Wanted], *, now: datetime, lease: timedelta, limit: int
+        self,
+        wanted: Sequence[Wanted],
+        *,
+        now: datetime,
+        lease: timedelta,
+        limit: int,
+        intents_first: bool = False,
+        backlog_first: bool = False,
     ) -> list[TakenDelivery]:
         self._check_count(range(limit))
         with self._database.writing() as connection:
             until = now + lease
             demands = lock_demands(connection, wanted, limit=limit)
-            due = _lock_due(connection, demands, now=now, limit=limit)
-            intents = take_intents(connection, _left(demands, due), now=now, limit=limit - len(due))
+            order = _Order(intents_first=intents_first, backlog_first=backlog_first)
+            due, intents = _lock_first(connection, demands, order, now=now, limit=limit)
             ids = [each.run_id for each in due] + [each.run_id for each in intents]
             found = read_to_send(connection, ids)
             held = held_by_others(connection, ids, found)
-            again = [taken(delivery, until=until) for delivery in due if delivery.run_id not in held]
+            again = [taken(delivery, until=until, now=now) for delivery in due if delivery.run_id not in held]
             free = [intent for intent in intents if intent.run_id not in held]
             drop_intents(connection, free)
             first = [
                 _begin(intent, found[intent.run_id], until, now) for intent in free if intent.run_id in found
             ]
-            return _write_taken(connection, again, first, found, now=now)
+            answer = _write_taken(connection, again, first, found, now=now)
+            # The sort is stable: only what was an intent is at its first try.
+            return sorted(answer, key=lambda each: each.delivery.tries > 1) if intents_first else answer
 
     def commit_delivery_ends(
         self,
         ends: Sequence[DeliveryEnd],
         *,
-        now: datetime,  # noqa: ARG002  the instants are in the ends
+        now: datetime,
     ) -> list[bool]:
         self._check_count(ends)
         if not ends:
             return []
         with self._database.writing() as connection:
-            back = sorted({end.run_id for end in ends if end.becomes is None})
+            leaving = sorted({end.run_id for end in ends if end.becomes is None or _is_dead(end.becomes)})
             queued = (
-                {row["run_id"]: row for row in _LOCK_RUNS.read(connection, back).mappings()} if back else {}
+                {row["run_id"]: row for row in _LOCK_RUNS.read(connection, leaving).mappings()}
+                if leaving
+                else {}
             )
             ids = sorted({end.run_id for end in ends})
             standing = {row["run_id"]: row for row in _LOCK.read(connection, ids).mappings()}
@@ -92,7 +104,7 @@ class SqlDeliveries(Part):
                 if answers[-1]:
                     del standing[end.run_id]
                     accepted.append(end)
-            _write_ends(connection, accepted, queued)
+            _write_ends(connection, accepted, queued, now=now)
             return answers
 
     def read_next_delivery_time(self, jobs: Sequence[str]) -> datetime | None:
@@ -110,11 +122,36 @@ class SqlDeliveries(Part):
         return min(times if intent_at is None else [*times, intent_at], default=None)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Order:
+    """In which order `commit_takes` takes."""
+
+    intents_first: bool
+    backlog_first: bool
+
+
+def _lock_first(
+    connection: Connection, demands: Sequence[Demand], order: _Order, *, now: datetime, limit: int
+) -> tuple[list[Delivery], list[Intent]]:
+    """The deliveries and the intents that are to be taken, held until the commit."""
+
+    def lock_intents(demands: Sequence[Demand], limit: int) -> list[Intent]:
+        sent = [each for each in demands if not each.is_fetched]
+        return take_intents(connection, sent, now=now, limit=limit, backlog_first=order.backlog_first)
+
+    if order.intents_first:
+        intents = lock_intents(demands, limit)
+        left = _less_intents(demands, intents)
+        return _lock_due(connection, left, now=now, limit=limit - len(intents)), intents
+    due = _lock_due(connection, demands, now=now, limit=limit)
+    return due, lock_intents(_less_due(demands, due), limit - len(due))
+
+
 def _lock_due(
     connection: Connection, demands: Sequence[Demand], *, now: datetime, limit: int
 ) -> list[Delivery]:
     """The deliveries whose time has come, held until the commit; one that is in hand takes no further place."""
-    asked = {each.job: each for each in demands if each.limit > 0}
+    asked = {each.job: each for each in demands if each.limit > 0} if limit > 0 else {}
     found: list[RowMapping] = []
     for names in groups_of(list(asked)):
         limits = {f"limit_{place}": asked[name].limit for place, name in enumerate(names)}
@@ -136,14 +173,22 @@ def _lock_due(
     return [sending_rows.to_delivery(row) for id_, row in chosen.items() if locked.get(id_) == row]
 
 
-def _left(demands: Sequence[Demand], due: Sequence[Delivery]) -> list[Demand]:
-    """What may be taken of intents beside these deliveries: only of what is sent."""
+def _less_due(demands: Sequence[Demand], due: Sequence[Delivery]) -> list[Demand]:
+    """What may be taken beside these deliveries."""
     counts = Counter(delivery.job for delivery in due)
     placed = Counter(delivery.job for delivery in due if delivery.state not in IN_HAND)
     return [
         replace(each, limit=each.limit - counts[each.job], free=each.free - placed[each.job])
         for each in demands
-        if not each.is_fetched
+    ]
+
+
+def _less_intents(demands: Sequence[Demand], intents: Sequence[Intent]) -> list[Demand]:
+    """What may be taken beside these intents, none of which was in hand."""
+    counts = Counter(intent.job for intent in intents)
+    return [
+        replace(each, limit=each.limit - counts[each.job], free=each.free - counts[each.job])
+        for each in demands
     ]
 
 
@@ -208,7 +253,7 @@ def _applies(end: DeliveryEnd, row: RowMapping) -> bool:
 
 
 def _write_ends(
-    connection: Connection, ends: Iterable[DeliveryEnd], queued: Mapping[str, RowMapping]
+    connection: Connection, ends: Iterable[DeliveryEnd], queued: Mapping[str, RowMapping], *, now: datetime
 ) -> None:
     kept = [end.becomes for end in ends if end.becomes is not None]
     back = [end.run_id for end in ends if end.becomes is None]
@@ -217,8 +262,14 @@ def _write_ends(
     write_intent_rows(connection, [intent_row(queued[run_id]) for run_id in back if run_id in queued])
     left = back + [each.run_id for each in kept if each.state not in IN_HAND]
     drop_permits(connection, left)
+    dead = [each.run_id for each in kept if _is_dead(each) and each.run_id in queued]
+    free_places(connection, dict.fromkeys(dead, cells.millis(now)))
     if left:
         notify(connection, Notice.QUEUED)
+
+
+def _is_dead(delivery: Delivery) -> bool:
+    return delivery.state is DeliveryState.DEAD
 
 
 def _change_values(delivery: Delivery) -> Values:

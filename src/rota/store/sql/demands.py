@@ -8,7 +8,7 @@ PostgreSQL a row that another holds is passed over, so nobody waits; nothing of 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, select
+from sqlalchemy import Connection, bindparam, delete, func, insert, or_, select
 
 from rota.domain.delivery import IN_HAND
 from rota.domain.job import PRIORITY_DEFAULT
@@ -97,16 +97,21 @@ def _free_of(connection: Connection, names: Sequence[str], *, locking: bool) -> 
         for name, most in lookup.read(connection, names)
         if most is not None
     }
-    free = _left_of(connection, limits)
-    full = [name for name, left in free.items() if left == 0]
-    if locking and full and _DROP_LOST.execute(connection, [{"job": name} for name in sorted(full)]):
-        return _left_of(connection, limits)
+    free = _left_of(connection, limits, _COUNT_PERMITS)
+    full = sorted(name for name, left in free.items() if left == 0)
+    if not full:
+        return free
+    if not locking:
+        # Who only looks drops nothing: it leaves out what a claim or a take would drop, else none would be made.
+        return free | _left_of(connection, {name: limits[name] for name in full}, _COUNT_IN_HAND)
+    if _DROP_LOST.execute(connection, [{"job": name} for name in full]):
+        return _left_of(connection, limits, _COUNT_PERMITS)
     return free
 
 
-def _left_of(connection: Connection, limits: dict[str, int]) -> dict[str, int]:
+def _left_of(connection: Connection, limits: dict[str, int], counted: Lookup) -> dict[str, int]:
     left = dict(limits)
-    for job, count in _COUNT_PERMITS.read(connection, list(limits)) if limits else ():
+    for job, count in counted.read(connection, list(limits)) if limits else ():
         left[cells.text(job)] -= cells.integer(count)
     return {name: max(0, most) for name, most in left.items()}
 
@@ -142,6 +147,11 @@ _is_in_hand = among(deliveries.c.state, sorted(IN_HAND))
 _IS_SENT = select(deliveries.c.run_id).where(deliveries.c.run_id == permits.c.run_id, _is_in_hand).exists()
 # Those that a limit found in hand just when they ended, and of runs that somebody took away by hand (I12): a place that
 # nobody holds is not to be lost for good.
+_COUNT_IN_HAND = Lookup(
+    select(permits.c.job, func.count())
+    .where(permits.c.job.in_(bindparam("keys", expanding=True)), or_(_IS_RUNNING, _IS_SENT))
+    .group_by(permits.c.job)
+)
 _DROP_LOST = Prepared(delete(permits).where(permits.c.job == bindparam("job"), ~_IS_RUNNING, ~_IS_SENT))
 _GRANT_RUNNING = Prepared(
     insert(permits).from_select(

@@ -24,23 +24,12 @@ class SqlEffects(Part):
             if before is not None and before["recorded_at"] is not None:
                 result = None if before["result"] is None else JsonText(cells.text(before["result"]))
                 return EffectBegin(state=EffectState.RECORDED, result=result)
-            effect = Effect(run_id=attempt.run_id, name=name, begun_by=attempt.attempt, begun_at=now)
             if before is not None:
-                _BEGIN_AGAIN.change_each(
-                    connection,
-                    [
-                        {
-                            "key_run_id": effect.run_id,
-                            "key_name": name,
-                            "begun_by": effect.begun_by,
-                            "begun_at": cells.millis(now),
-                        }
-                    ],
-                )
                 return EffectBegin(state=EffectState.IN_DOUBT)
             [(count,)] = _COUNT.read(connection, {"run_id": attempt.run_id})
             if cells.integer(count) >= EFFECTS_MAX:
                 return EffectBegin(state=EffectState.FULL)
+            effect = Effect(run_id=attempt.run_id, name=name, begun_by=attempt.attempt, begun_at=now)
             _WRITE.execute(connection, [sending_rows.effect_values(effect)])
             return EffectBegin(state=EffectState.NEW)
 
@@ -49,7 +38,7 @@ class SqlEffects(Part):
             if not _is_current(connection, attempt):
                 return False
             before = _read(connection, attempt.run_id, name)
-            if before is None or before["begun_by"] != attempt.attempt:
+            if before is None:
                 return False
             values = {
                 "key_run_id": attempt.run_id,
@@ -83,9 +72,6 @@ _READ = Prepared(
 _COUNT = Prepared(select(func.count()).select_from(effects).where(effects.c.run_id == bindparam("run_id")))
 _IS_EFFECT = (effects.c.run_id == bindparam("key_run_id")) & (effects.c.name == bindparam("key_name"))
 _WRITE = Prepared(insert(effects))
-_BEGIN_AGAIN = Prepared(
-    update(effects).where(_IS_EFFECT).values(begun_by=bindparam("begun_by"), begun_at=bindparam("begun_at"))
-)
 _RECORD = Prepared(
     update(effects).where(_IS_EFFECT).values(recorded_at=bindparam("recorded_at"), result=bindparam("result"))
 )

@@ -8,7 +8,7 @@ from sqlalchemy.exc import IntegrityError
 
 from rota.domain.job import Job
 from rota.domain.sink import WorkerSink
-from rota.store.port import Notice
+from rota.store.port import Notice, StoreUnavailable
 from rota.store.sql import bounds, cells
 from rota.store.sql.batches import Part
 from rota.store.sql.demands import grant_permits
@@ -18,16 +18,22 @@ from rota.store.sql.notices import notify
 from rota.store.sql.pages import read_page, readable
 from rota.store.sql.schema import jobs
 
+TRIES = 10
+"""A first limit gives permits to all that is in hand, while claims give theirs."""
+
 
 class SqlJobs(Part):
     def commit_job(self, job: Job, *, now: datetime) -> bool:
-        try:
-            return self._write(job, now=now)
-        except IntegrityError as error:
-            if not is_unique_violation(error):
-                raise
-        # Another writer created it in between, or gave one of its runs a permit.
-        return self._write(job, now=now)
+        for _ in range(TRIES):
+            try:
+                return self._write(job, now=now)
+            except IntegrityError as error:
+                # Another writer created it in between, or gave one of its runs a permit.
+                if not is_unique_violation(error):
+                    raise
+        raise StoreUnavailable(
+            f"Job {job.name} was changed by others again and again while it was to be written; try again."
+        )
 
     def _write(self, job: Job, *, now: datetime) -> bool:
         values = {

@@ -1,8 +1,9 @@
 """Delivery intents in SQL: a row for each, read in the order of its key.
 
-Of each job there are three ranges: retries, whose rows have the lowest turn and may be far ahead of their time; what is
-on time; and backlogs, in the order of their turns. The first two are searched up to now. What has a turn of a backlog
-was late when it was written, so there it is enough to walk along the key.
+Of each job there are three ranges: retries of what was on time, whose rows have the lowest turn and may be far ahead of
+their time; what is on time; and backlogs, in the order of their turns. The first two are searched up to now. What has a
+turn of a backlog was late when it was written, so there it is enough to walk along the key, past the few that are
+retries and wait for their time.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +17,7 @@ from sqlalchemy import (
     Select,
     bindparam,
     delete,
+    func,
     insert,
     literal_column,
     select,
@@ -23,7 +25,7 @@ from sqlalchemy import (
 )
 
 from rota.domain.run import Run, RunState
-from rota.store.port import RETRY_TURN, Intent, Notice
+from rota.store.port import RETRY_TURN, Intent, Notice, turn_of_intent
 from rota.store.sql import cells, rows
 from rota.store.sql.batches import Part
 from rota.store.sql.demands import read_demands
@@ -41,6 +43,9 @@ RANGES: Sequence[tuple[ColumnElement[bool], Sequence[ColumnElement[object]]]] = 
 )
 """Of a job's rows, each with its order."""
 
+LOOKED_AT = 100
+"""First rows of a backlog that are looked at for when something of it is available: retries may wait among them."""
+
 
 class SqlOutbox(Part):
     def read_intents(self, jobs: Sequence[str], *, now: datetime, limit: int) -> list[Intent]:
@@ -55,8 +60,9 @@ class SqlOutbox(Part):
 
 
 def next_time_of(connection: Connection, jobs: Sequence[str]) -> datetime | None:
-    """When the earliest intent of these jobs is available; of a backlog, of those with its lowest turn."""
+    """When the earliest intent of these jobs is available; of a backlog, of its first `LOOKED_AT`."""
     found: list[int] = []
+    walk_in_order(connection)
     for names in groups_of(jobs):
         earliest = _read_next_times_of(len(names)).read(connection, _job_values(names))
         found += [cells.integer(available_at) for (available_at,) in earliest]
@@ -106,7 +112,7 @@ def intent_row(queued: RowMapping | Mapping[str, object]) -> rows.Values:
     attempt = cells.integer(queued["attempt"])
     return {
         "job": queued["job"],
-        "turn": RETRY_TURN if attempt > 0 else queued["turn"],
+        "turn": turn_of_intent(cells.integer(queued["turn"]), attempt=attempt),
         "available_at": queued["available_at"],
         "run_id": queued["run_id"],
         "attempt": attempt + 1,
@@ -148,7 +154,7 @@ def _intent_values(run: Run) -> rows.Values:
         raise ValueError(f"{run.run_id} is {run.state}, available at {run.available_at}: nothing to deliver")
     return {
         "job": run.job,
-        "turn": RETRY_TURN if run.attempt > 0 else run.turn,
+        "turn": turn_of_intent(run.turn, attempt=run.attempt),
         "available_at": cells.millis(run.available_at),
         "run_id": run.run_id,
         "attempt": run.attempt + 1,
@@ -182,14 +188,20 @@ def _read_available_of(job_count: int) -> Prepared:
 @lru_cache(maxsize=JOBS_AT_ONCE)
 def _read_next_times_of(job_count: int) -> Prepared:
     first = [
-        select(outbox.c.available_at)
-        .where(outbox.c.job == bindparam(f"job_{place}"), in_range)
-        .order_by(*order)
-        .limit(literal_column("1"))
-        for place in range(job_count)
-        for in_range, order in RANGES
+        _next_time_in(place, in_range, order) for place in range(job_count) for in_range, order in RANGES
     ]
     return _union_of(first)
+
+
+def _next_time_in(
+    place: int, in_range: ColumnElement[bool], order: Sequence[ColumnElement[object]]
+) -> Select[*tuple[object, ...]]:
+    of_job = select(outbox.c.available_at).where(outbox.c.job == bindparam(f"job_{place}"), in_range)
+    if order[0] is outbox.c.available_at:
+        return of_job.order_by(*order).limit(literal_column("1"))
+    looked_at = of_job.order_by(*order).limit(literal_column(str(LOOKED_AT))).subquery()
+    earliest = func.min(looked_at.c.available_at).label("available_at")
+    return select(earliest).having(earliest.is_not(None))
 
 
 def _union_of(parts: Sequence[Select[*tuple[object, ...]]]) -> Prepared:

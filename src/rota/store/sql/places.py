@@ -4,13 +4,16 @@ Who ends a run holds its row, then the places of its schedule, then the row of t
 takes the places first as well. An admission holds its schedule, and passes over places that somebody holds. So nobody
 waits in a circle.
 
+Places are given by rows that are written anew. Who waited for the old rows finds them gone, and has not seen the new
+ones: it looks again until it holds what it finds.
+
 A place whose run is not open counts for nothing: a row that was changed by hand does not keep its schedule from running
 for ever (I12).
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
-from sqlalchemy import Connection, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, Row, bindparam, delete, insert, select, update
 
 from rota.domain.identity import RunId
 from rota.domain.overlap import Places, free_place
@@ -68,8 +71,11 @@ def lock_places(connection: Connection, schedule_ids: Collection[str], *, waitin
     if not schedule_ids:
         return set()
     ids = sorted(set(schedule_ids))
-    locked = set((_LOCK if waiting else _LOCK_FREE).read(connection, ids))
-    if waiting or not has_row_locks(connection):
+    if waiting:
+        _hold(connection, ids)
+        return set()
+    locked = set(_LOCK_FREE.read(connection, ids))
+    if not has_row_locks(connection):
         return set()
     return {cells.text(row[0]) for row in _READ_ALL.read(connection, ids) if row not in locked}
 
@@ -84,7 +90,7 @@ def free_places(connection: Connection, ended: Mapping[str, int]) -> None:
     if not ids:
         return
     standing: dict[str, Places] = {}
-    for cell, _, run_id in _LOCK.read(connection, ids):
+    for cell, _, run_id in _hold(connection, ids):
         schedule_id = cells.text(cell)
         standing[schedule_id] = (*standing.get(schedule_id, ()), RunId(cells.text(run_id)))
     left: dict[str, Places] = {}
@@ -98,10 +104,18 @@ def free_places(connection: Connection, ended: Mapping[str, int]) -> None:
                     turns[next_id] = ended[run_id]
         left[schedule_id] = after
     write_places(connection, left)
-    _queue(connection, turns)
+    queue_waiting(connection, turns)
 
 
-def _queue(connection: Connection, turns: Mapping[str, int]) -> None:
+def _hold(connection: Connection, ids: Sequence[str]) -> Sequence[Row[*tuple[object, ...]]]:
+    """The places of the schedules, held until the commit, with what those have given for whom it waited."""
+    while True:
+        locked = _LOCK.read(connection, ids).all()
+        if not has_row_locks(connection) or set(locked) == set(_READ_ALL.read(connection, ids)):
+            return locked
+
+
+def queue_waiting(connection: Connection, turns: Mapping[str, int]) -> None:
     """Queues those of the runs that wait, each from its instant on."""
     if not turns:
         return

@@ -24,7 +24,7 @@ from rota.store.sql.engine import is_unique_violation
 from rota.store.sql.outbox import drop_intent_rows, write_intent_rows
 from rota.store.sql.prepared import Prepared
 from rota.store.sql.records import SELECT_RECORDS, Beside, read_suspended, to_run, version_columns
-from rota.store.sql.schema import is_parked, is_planned, runs, schedules, versions
+from rota.store.sql.schema import is_parked, is_planned, runs, schedules, suspensions, versions
 
 PASSED_OVER_MAX = 4_000
 """Due runs, beside as many as it may take, that one call looks at: else each would look at all that is left of a burst.
@@ -73,7 +73,7 @@ class SqlPlanned(Part):
             ids = {"ids": list({row["schedule_id"] for row in found})}
             records = {row["id"]: row for row in connection.execute(_READ_SCHEDULES, ids).mappings()}
             beside = read_suspended(
-                connection, list(records), after=min(cells.integer(row["due_at"]) for row in found)
+                connection, list(records), after=min(_earlier_instant(row) for row in found)
             )
             keys = {"keys": list({(row["schedule_id"], row["version"]) for row in found})}
             own = {
@@ -139,10 +139,16 @@ def _to_planned(row: RowMapping, due: DueSchedule | Unreadable) -> PlannedDue | 
 
 
 def _after(beside: Beside, run: RowMapping) -> Beside:
-    """The suspensions of the run's schedule that last or end after it is due."""
+    """The suspensions of the run's schedule that last or end after it is scheduled, or due."""
     of_schedule = beside.suspended.get(run["schedule_id"], [])
-    mattering = [row for row in of_schedule if row["until_at"] is None or row["until_at"] > run["due_at"]]
+    instant = _earlier_instant(run)
+    mattering = [row for row in of_schedule if row["until_at"] is None or row["until_at"] > instant]
     return Beside(suspended={run["schedule_id"]: mattering}, places=beside.places)
+
+
+def _earlier_instant(run: RowMapping) -> int:
+    """The instant by which a suspension may skip the run (`rota.domain.planned`), or one before it."""
+    return min(cells.integer(run["scheduled_at"]), cells.integer(run["due_at"]))
 
 
 def _chosen(*conditions: ColumnElement[bool]) -> Select[*tuple[str]]:
@@ -193,6 +199,18 @@ _MAY_NOT_OVERLAP = (
     .correlate(runs)
     .exists()
 )
+# Of one that falls due later than it is scheduled, as its schedule is spread or it was moved.
+_MAY_BE_SUSPENDED = (runs.c.due_at > runs.c.scheduled_at) & (
+    select(suspensions.c.from_at)
+    .where(
+        suspensions.c.schedule_id == runs.c.schedule_id,
+        suspensions.c.from_at <= runs.c.scheduled_at,
+        suspensions.c.until_at.is_(None) | (suspensions.c.until_at > runs.c.scheduled_at),
+        ~suspensions.c.apply_overdue,
+    )
+    .correlate(runs)
+    .exists()
+)
 _HAS_SCHEDULE = select(schedules.c.id).where(_OF_SCHEDULE, ~_HAS_ENDED).correlate(runs).exists()
 
 # Schedules are locked with their runs: none is paused between the choice and the commit. What was due before is chosen
@@ -208,7 +226,12 @@ _QUEUE_IN_TIME = _queue(
         ~_WAS_DUE_BEFORE,
         _OF_SCHEDULE,
         (_IS_BACKFILL & ~_HAS_ENDED)
-        | (_IS_ACTIVE & (schedules.c.next_due.is_(None) | ~_CURSOR_IS_BEHIND) & ~_MAY_NOT_OVERLAP),
+        | (
+            _IS_ACTIVE
+            & (schedules.c.next_due.is_(None) | ~_CURSOR_IS_BEHIND)
+            & ~_MAY_NOT_OVERLAP
+            & ~_MAY_BE_SUSPENDED
+        ),
     ).with_for_update(of=[schedules, runs])
 )
 _TO_HOLD = _chosen(_IS_LOOKED_AT, _OF_SCHEDULE, ~_IS_BACKFILL, ~_IS_ACTIVE, ~_HAS_ENDED).with_for_update(
@@ -237,7 +260,7 @@ _READ_LATE = Prepared(
         _IS_LOOKED_AT,
         _IS_ACTIVE,
         ~_IS_BACKFILL,
-        _WAS_DUE_BEFORE | _CURSOR_IS_BEHIND | _MAY_NOT_OVERLAP,
+        _WAS_DUE_BEFORE | _CURSOR_IS_BEHIND | _MAY_NOT_OVERLAP | _MAY_BE_SUSPENDED,
     )
     .order_by(runs.c.due_at, runs.c.run_id)
     .limit(bindparam("limit"))

@@ -21,6 +21,8 @@ def delivery_values(delivery: Delivery) -> Values:
         "next_at": cells.millis_or_none(delivery.next_at),
         "sent_at": cells.millis_or_none(delivery.sent_at),
         "error": delivery.error,
+        "failures": delivery.failures,
+        "sends": delivery.sends,
     }
 
 
@@ -36,6 +38,8 @@ def to_delivery(row: RowMapping) -> Delivery:
         next_at=cells.instant_or_none(row["next_at"]),
         sent_at=cells.instant_or_none(row["sent_at"]),
         error=cells.text_or_none(row["error"]),
+        failures=cells.integer(row["failures"]),
+        sends=cells.integer(row["sends"]),
     )
 
 

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, RowMapping, bindparam, insert, select, update
 
 from rota.domain.run import SETTLED, RunState
 from rota.domain.settlement import RunEnd, Settlement, end_of_run
-from rota.store.port import ATTEMPT_LEASE_MAX, RETRY_TURN, Fence, lease_has_ended
+from rota.store.port import ATTEMPT_LEASE_MAX, Fence, lease_has_ended, turn_of_intent
 from rota.store.sql import cells, rows
 from rota.store.sql.batches import Part, has_row_locks, holds
 from rota.store.sql.demands import drop_permits
@@ -149,7 +149,7 @@ def _settle_values(row: RowMapping, end: RunEnd) -> rows.Values:
 def _intent_values(row: RowMapping, end: RunEnd) -> rows.Values:
     return {
         "job": row["job"],
-        "turn": RETRY_TURN,
+        "turn": turn_of_intent(row["turn"], attempt=row["attempt"]),
         "available_at": cells.millis_or_none(end.available_at),
         "run_id": row["run_id"],
         "attempt": row["attempt"] + 1,
@@ -164,6 +164,7 @@ _CURRENT = (
         runs.c.partition,
         runs.c.job,
         runs.c.reason,
+        runs.c.turn,
         runs.c.available_at,
         runs.c.cancel_requested_at,
         attempts.c.lease_expires_at,

@@ -86,7 +86,8 @@ _OPENED: dict[str, ColumnElement[object]] = {
 }
 
 
-def _with_version_and_job(become: Mapping[str, ColumnElement[object]]) -> Select[*tuple[object, ...]]:
+def with_version_and_job(become: Mapping[str, ColumnElement[object]]) -> Select[*tuple[object, ...]]:
+    """The runs that `keys` name, by id, with these columns in place of their own."""
     return (
         select(
             *(become.get(column.name, column).label(column.name) for column in runs.c),
@@ -104,9 +105,9 @@ def _with_version_and_job(become: Mapping[str, ColumnElement[object]]) -> Select
     )
 
 
-_READ_TO_OPEN = Lookup(_with_version_and_job(_OPENED).with_for_update(of=runs))
-_READ_TO_OPEN_FREE = Lookup(_with_version_and_job(_OPENED).with_for_update(of=runs, skip_locked=True))
-_READ_TO_SEND_FREE = Lookup(_with_version_and_job({}).with_for_update(of=runs, skip_locked=True))
+_READ_TO_OPEN = Lookup(with_version_and_job(_OPENED).with_for_update(of=runs))
+_READ_TO_OPEN_FREE = Lookup(with_version_and_job(_OPENED).with_for_update(of=runs, skip_locked=True))
+_READ_TO_SEND_FREE = Lookup(with_version_and_job({}).with_for_update(of=runs, skip_locked=True))
 _READ_EXISTING = Lookup(select(runs.c.run_id).where(runs.c.run_id.in_(bindparam("keys", expanding=True))))
 _FAIL = Prepared(
     update(runs)

@@ -42,6 +42,12 @@ def is_due() -> tuple[ColumnElement[bool], ...]:
     )
 
 
+def stands_somewhere() -> ColumnElement[bool]:
+    """Of a due schedule that it may stand at a beat at all. Those that never do are the planner's, and may be very
+    many: did they count as looked at, they would hold up all that is behind them."""
+    return schedules.c.cadence_id.is_not(None)
+
+
 def may_be_ordinary(of: FromClause = schedules) -> tuple[ColumnElement[bool], ...]:
     """The same as the function of that name in `rota.domain.beat`, of a schedule that has not lost its version."""
     instant = of.c.next_due

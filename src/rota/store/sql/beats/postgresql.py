@@ -43,7 +43,14 @@ from sqlalchemy.sql.selectable import LateralFromClause
 
 from rota.store.sql import rows
 from rota.store.sql.arrays import encode_numbers, encode_texts
-from rota.store.sql.beats.conditions import BEAT_KEY, LOOKED_AT, is_due, is_in_time, may_be_ordinary
+from rota.store.sql.beats.conditions import (
+    BEAT_KEY,
+    LOOKED_AT,
+    is_due,
+    is_in_time,
+    may_be_ordinary,
+    stands_somewhere,
+)
 from rota.store.sql.beats.held import RowHeld
 from rota.store.sql.beats.writes import (
     CHOSEN,
@@ -128,7 +135,11 @@ def _due_in(
 def _looked_at(wanted: TableValuedAlias) -> LateralFromClause:
     """What is looked at before a commit gives up: read only as far as the first `each` of it reach."""
     due = _due_in(wanted, [schedules.c[name] for name in LOOKED_AT])
-    return due.limit(bindparam("looked_at", type_=Integer)).lateral("looked_at")
+    return (
+        due.where(_meets(stands_somewhere()))
+        .limit(bindparam("looked_at", type_=Integer))
+        .lateral("looked_at")
+    )
 
 
 def _first_of(

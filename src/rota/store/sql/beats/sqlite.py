@@ -34,7 +34,14 @@ from sqlalchemy.dialects import sqlite
 from sqlalchemy.schema import CreateTable
 
 from rota.store.sql import rows
-from rota.store.sql.beats.conditions import BEAT_KEY, LOOKED_AT, is_due, is_in_time, may_be_ordinary
+from rota.store.sql.beats.conditions import (
+    BEAT_KEY,
+    LOOKED_AT,
+    is_due,
+    is_in_time,
+    may_be_ordinary,
+    stands_somewhere,
+)
 from rota.store.sql.beats.writes import CHOSEN, GIVEN, KEY_NAMES, advanced_values, intent_values, run_values
 from rota.store.sql.prepared import Prepared
 from rota.store.sql.schema import outbox, runs, schedules
@@ -131,7 +138,7 @@ _PLACE = literal_column("schedules.rowid", Integer)
 _EXCLUDING = func.json_each(bindparam("excluding", required=True)).table_valued(column("value", Text))
 _looked_at = (
     select(_PLACE.label("place"), *(schedules.c[name] for name in LOOKED_AT))
-    .where(schedules.c.partition == bindparam("partition"), *is_due())
+    .where(schedules.c.partition == bindparam("partition"), *is_due(), stands_somewhere())
     .order_by(schedules.c.next_due, schedules.c.id)
     .limit(bindparam("looked_at", type_=Integer))
     .subquery("looked_at")

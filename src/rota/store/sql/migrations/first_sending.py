@@ -26,6 +26,8 @@ def _make_deliveries() -> None:
         sa.Column("next_at", INSTANT),
         sa.Column("sent_at", INSTANT),
         sa.Column("error", sa.Text()),
+        sa.Column("failures", sa.Integer(), nullable=False),
+        sa.Column("sends", sa.Integer(), nullable=False),
         one_of("deliveries", "state", ("sending", "retrying", "sent", "dead")),
         within_dates("deliveries", "first_at"),
         within_dates("deliveries", "next_at"),

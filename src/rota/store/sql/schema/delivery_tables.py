@@ -20,6 +20,8 @@ deliveries = Table(
     instant_or_null("next_at"),
     instant_or_null("sent_at"),
     Column("error", Text),
+    Column("failures", Integer, nullable=False),
+    Column("sends", Integer, nullable=False),
     one_of("state", DeliveryState),
     within_dates("first_at"),
     within_dates("next_at"),

@@ -81,6 +81,11 @@ def is_planned() -> ColumnElement[bool]:
     return runs.c.state == literal_column("'planned'")
 
 
+def is_waiting() -> ColumnElement[bool]:
+    """That a run waits for another one of its schedule."""
+    return runs.c.state == literal_column("'waiting'")
+
+
 def is_parked() -> ColumnElement[bool]:
     """That a run's state is one of `PARKED_STATES`."""
     return among(runs.c.state, PARKED_STATES)
@@ -101,6 +106,13 @@ Index(
     runs.c.run_id,
     sqlite_where=is_planned(),
     postgresql_where=is_planned(),
+)
+Index(
+    "ix_runs_waiting",
+    runs.c.partition,
+    runs.c.run_id,
+    sqlite_where=is_waiting(),
+    postgresql_where=is_waiting(),
 )
 Index(
     "ix_runs_parked",

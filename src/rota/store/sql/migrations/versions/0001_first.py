@@ -236,6 +236,13 @@ def _make_run_indexes() -> None:
         postgresql_where=sa.text("state = 'planned'"),
     )
     op.create_index(
+        "ix_runs_waiting",
+        "runs",
+        ["partition", "run_id"],
+        sqlite_where=sa.text("state = 'waiting'"),
+        postgresql_where=sa.text("state = 'waiting'"),
+    )
+    op.create_index(
         "ix_runs_parked",
         "runs",
         ["schedule_id", "due_at", "run_id"],
