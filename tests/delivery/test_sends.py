@@ -157,7 +157,7 @@ def test_a_call_that_was_given_up_before_it_began_is_not_made() -> None:
 
 
 def test_threads_that_hang_are_replaced_so_often_and_no_more() -> None:
-    threads = Threads("test", size=1)
+    threads = Threads("hanging", size=1)
     is_over = threading.Event()
     begun = threading.Semaphore(0)
 
@@ -165,7 +165,6 @@ def test_threads_that_hang_are_replaced_so_often_and_no_more() -> None:
         begun.release()
         is_over.wait(DEADLINE_SECONDS)
 
-    before = threading.active_count()
     for _ in range(LOST_MAX + 1):
         call = Call(hang)
         threads.start(call)
@@ -173,7 +172,7 @@ def test_threads_that_hang_are_replaced_so_often_and_no_more() -> None:
         threads.replace(call)
     threads.start(Call(hang))
     assert not begun.acquire(blocking=False)
-    assert threading.active_count() - before == LOST_MAX + 1
+    assert sum(thread.name.startswith("hanging-") for thread in threading.enumerate()) == LOST_MAX + 1
     is_over.set()
     threads.close()
 

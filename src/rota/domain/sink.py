@@ -70,6 +70,6 @@ def destination_of(sink: PushSink) -> str:
         case WebhookSink(url=url):
             return ORIGIN.sub(r"\1", url).lower()
         case CelerySink(queue=queue):
-            return f"celery:{queue or ''}"
+            return "celery" if queue is None else f"celery:{queue}"
         case SqsSink(queue_url=queue_url):
             return queue_url

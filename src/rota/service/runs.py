@@ -5,7 +5,7 @@ from rota.domain.errors import Conflict, NotFound, UnreadableRow
 from rota.domain.identity import RunId, ScheduleId
 from rota.domain.job import Job
 from rota.domain.json_text import encode_json
-from rota.domain.run import SETTLED, RunDetail, RunState
+from rota.domain.run import SETTLED, Run, RunDetail, RunState
 from rota.service.context import NOBODY, Actor, Context
 from rota.service.queries import is_name
 from rota.service.representation import Wire, run_detail_to_wire, run_to_wire, version_to_wire
@@ -42,7 +42,7 @@ def cancel_run(context: Context, run_id: str, *, actor: Actor = NOBODY) -> Wire:
     if detail.run.state in SETTLED:
         if detail.run.state is RunState.CANCELLED:
             return _shown(context, detail)
-        raise Conflict(f"Run {run_id!r} is {detail.run.state} already; what has ended cannot be cancelled.")
+        raise _has_ended(detail.run)
     now = context.clock.now()
     event = AuditEvent(
         schedule_id=ScheduleId(detail.run.schedule_id),
@@ -54,8 +54,14 @@ def cancel_run(context: Context, run_id: str, *, actor: Actor = NOBODY) -> Wire:
     )
     run = context.store.commit_cancel(RunId(run_id), event=event, now=now)
     if run is not None and run.state in SETTLED and run.state is not RunState.CANCELLED:
-        raise Conflict(f"Run {run_id!r} is {run.state} already; what has ended cannot be cancelled.")
+        raise _has_ended(run)
     return show_run(context, run_id)
+
+
+def _has_ended(run: Run) -> Conflict:
+    return Conflict(
+        f"Run {run.run_id!r} has ended already ({run.state}); what has ended cannot be cancelled."
+    )
 
 
 def _shown(context: Context, detail: RunDetail) -> Wire:
