@@ -40,6 +40,10 @@ MEASUREMENTS: Sequence[tuple[Sequence[str], str]] = (
         ("end_to_end", "5000"),
         "Runs that do nothing, through claim, attempt and settlement, beside the limit of the database.",
     ),
+    (
+        ("sending", "500"),
+        "Runs that do nothing, sent to a webhook and worked over HTTP, beside what does the same without Rota.",
+    ),
     (("pickup",), "How soon a run on request begins, and what telling of it costs."),
 )
 
