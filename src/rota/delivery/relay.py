@@ -29,6 +29,7 @@ from rota.delivery.sinks import Senders
 from rota.delivery.taking import Takes, push_sink_of
 from rota.domain.errors import RotaError
 from rota.domain.sink import destination_of
+from rota.stepping import step_until, step_until_done
 from rota.store.port import DeliveryStore, JobStore, Notice, NoticeStore, TakenDelivery, WorkStore, sets
 from rota.telemetry import get_logger
 
@@ -125,11 +126,7 @@ class Relay:
         self.wake = wake
         log.info("relay.start", relay=self.name)
         with closing(self._store.subscribe(sets(wake, Notice.QUEUED))):
-            while not stop.is_set():
-                wake.clear()
-                seconds = self._try_step()
-                if not stop.is_set():
-                    self._clock.wait(wake, seconds)
+            step_until(stop, wake, clock=self._clock, step=self._try_step)
         self._drain(wake)
         log.info("relay.stop", relay=self.name)
 
@@ -140,24 +137,13 @@ class Relay:
 
     def _drain(self, wake: threading.Event) -> None:
         self._is_stopping = True
-        is_over = threading.Event()
-
-        def end() -> None:
-            is_over.set()
-            wake.set()
-
-        # A timer and not a date: it has to end however the wall clock moves.
-        timer = threading.Timer(self._drain_time.total_seconds(), end)
-        timer.daemon = True
-        timer.start()
-        while True:
-            wake.clear()
-            seconds = self._try_step()
-            is_done = self._destinations.under_way == 0 and self._settling.is_empty
-            if is_over.is_set() or is_done:
-                break
-            self._clock.wait(wake, seconds)
-        timer.cancel()
+        is_done = step_until_done(
+            lambda: self._destinations.under_way == 0 and self._settling.is_empty,
+            wake,
+            clock=self._clock,
+            step=self._try_step,
+            within=self._drain_time,
+        )
         if not is_done:
             log.warning("relay.sends_left", under_way=self._destinations.under_way)
         self.close()

@@ -24,6 +24,7 @@ from rota.dispatch.recovery import recover_freed, recover_lost
 from rota.dispatch.retention import Retention
 from rota.dispatch.rounds import Rounds
 from rota.domain.errors import RotaError
+from rota.stepping import step_until
 from rota.store.port import ClockReading, Fence, Notice, Store, sets
 from rota.telemetry import get_logger
 
@@ -159,20 +160,21 @@ class Dispatcher:
     def run(self, stop: threading.Event, wake: threading.Event) -> None:
         """Steps until `stop` is set (set `wake` too, to end a wait); gives its partitions back at the end."""
         with closing(self._store.subscribe(sets(wake, Notice.DUE))):
-            self._step_until(stop, wake)
+            step_until(stop, wake, clock=self._clock, step=self._try_step)
+            self._give_back()
 
-    def _step_until(self, stop: threading.Event, wake: threading.Event) -> None:
-        while not stop.is_set():
-            wake.clear()
-            seconds = self._poll.total_seconds()
-            try:
-                report = self.step(self._clock.now())
-                # What the step took is not to be waited for once more.
-                seconds = min(seconds, max(0.0, (report.wake_at - self._clock.now()).total_seconds()))
-            except RotaError as error:
-                log.warning("dispatch.step_failed", problem=str(error))
-            if not stop.is_set():
-                self._clock.wait(wake, seconds)
+    def _try_step(self) -> float:
+        """A step that the loop outlives; how many seconds it may wait now."""
+        seconds = self._poll.total_seconds()
+        try:
+            report = self.step(self._clock.now())
+            # What the step took is not to be waited for once more.
+            seconds = min(seconds, max(0.0, (report.wake_at - self._clock.now()).total_seconds()))
+        except RotaError as error:
+            log.warning("dispatch.step_failed", problem=str(error))
+        return seconds
+
+    def _give_back(self) -> None:
         try:
             self._store.commit_checkpoints(self._checkpoints.values())
             self._leases.release(self._clock.now())

@@ -27,6 +27,7 @@ from rota.domain.errors import RotaError
 from rota.domain.job import Job
 from rota.domain.run import AttemptOutcome
 from rota.domain.settlement import AttemptEnd
+from rota.stepping import step_until, step_until_done
 from rota.store.port import HeartbeatOutcome, Wanted
 from rota.telemetry import get_logger
 from rota.wire.assignment import Assignment, AttemptId
@@ -124,11 +125,7 @@ class Worker:
         self.wake = wake
         log.info("worker.start", worker=self.name, jobs=[job.name for job in self._registry.jobs()])
         with closing(self._gateway.subscribe(wake.set)):
-            while not stop.is_set():
-                wake.clear()
-                seconds = self._try_step()
-                if not stop.is_set():
-                    self._clock.wait(wake, seconds)
+            step_until(stop, wake, clock=self._clock, step=self._try_step)
         self._drain(wake)
         log.info("worker.stop", worker=self.name)
 
@@ -149,23 +146,13 @@ class Worker:
 
     def _drain(self, wake: threading.Event) -> None:
         self._is_stopping = True
-        is_over = threading.Event()
-
-        def end() -> None:
-            is_over.set()
-            wake.set()
-
-        # A timer and not a date: it has to end however the wall clock moves.
-        timer = threading.Timer(self._drain_time.total_seconds(), end)
-        timer.daemon = True
-        timer.start()
-        while True:
-            wake.clear()
-            seconds = self._try_step()
-            if is_over.is_set() or not self._attempts.is_open:
-                break
-            self._clock.wait(wake, seconds)
-        timer.cancel()
+        step_until_done(
+            lambda: not self._attempts.is_open,
+            wake,
+            clock=self._clock,
+            step=self._try_step,
+            within=self._drain_time,
+        )
         try:
             self.interrupt(self._clock.now())
         except RotaError as error:
