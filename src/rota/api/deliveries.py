@@ -6,11 +6,11 @@ from starlette.responses import Response
 from rota.api import answer_shapes, request_shapes
 from rota.api import parameters as parameter
 from rota.api.answers import GivenContext, answer
-from rota.api.bodies import REASON_FIELDS, ObjectBody, OptionalBody, parse_reason, reason_alone
+from rota.api.bodies import REASON_FIELDS, ObjectBody, OptionalBody, reason_alone
+from rota.api.matching import no_place, parse_matching
 from rota.api.operations import Answer, operation
 from rota.api.paging import asked_page, page_of
 from rota.api.parameters import ActorName, DryRun, Query, read_query
-from rota.domain.definition import FieldErrors
 from rota.service import deliveries
 from rota.service.context import Actor
 from rota.service.queries import (
@@ -18,7 +18,6 @@ from rota.service.queries import (
     name_place_to_wire,
     parse_delivery_filter,
     parse_name_place,
-    texts_of,
 )
 
 router = APIRouter(dependencies=[Depends(read_query)])
@@ -67,15 +66,9 @@ def redrive_deliveries(
 
     At most 1,000 in one request; where there are more, it says so and may be repeated.
     """
-    errors = FieldErrors()
-    errors.refuse_unknown(body, REDRIVE_FIELDS)
-    texts = texts_of(errors, body, DELIVERY_FILTERS)
-    filter_ = errors.attempt("", lambda: parse_delivery_filter(texts))
-    reason = parse_reason(errors, body)
-    errors.raise_if_any()
-    assert filter_ is not None  # noqa: S101 - else there was an error
-    who = Actor(name=actor, reason=reason)
-    return answer(deliveries.redrive_deliveries(context, filter_, dry_run=dry_run, actor=who))
+    asked = parse_matching(body, REDRIVE_FIELDS, parse_filter=parse_delivery_filter, parse_place=no_place)
+    who = Actor(name=actor, reason=asked.reason)
+    return answer(deliveries.redrive_deliveries(context, asked.filter_, dry_run=dry_run, actor=who))
 
 
 @router.post(

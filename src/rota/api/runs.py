@@ -7,20 +7,18 @@ from starlette.responses import Response
 from rota.api import answer_shapes, request_shapes
 from rota.api import parameters as parameter
 from rota.api.answers import GivenContext, answer, path_of
-from rota.api.bodies import REASON_FIELDS, ObjectBody, OptionalBody, parse_reason, reason_alone
+from rota.api.bodies import REASON_FIELDS, ObjectBody, OptionalBody, reason_alone
+from rota.api.matching import no_place, parse_matching
 from rota.api.operations import Answer, operation
 from rota.api.paging import asked_page, page_of
 from rota.api.parameters import ActorName, DryRun, Query, read_query
-from rota.domain.definition import FieldErrors
 from rota.service import bulk, requested, runs
 from rota.service.context import Actor
-from rota.service.paging import decode_cursor
 from rota.service.queries import (
     RUN_FILTERS,
     ledger_place_to_wire,
     parse_ledger_place,
     parse_run_filter,
-    texts_of,
 )
 from rota.service.representation import Wire
 
@@ -89,15 +87,9 @@ def cancel_runs(context: GivenContext, dry_run: DryRun, body: ObjectBody, actor:
 
     At most 1,000 in one request; where there are more, it says so and may be repeated.
     """
-    errors = FieldErrors()
-    errors.refuse_unknown(body, CANCEL_FIELDS)
-    texts = texts_of(errors, body, RUN_FILTERS)
-    filter_ = errors.attempt("", lambda: parse_run_filter(texts))
-    reason = parse_reason(errors, body)
-    errors.raise_if_any()
-    assert filter_ is not None  # noqa: S101 - else there was an error
-    who = Actor(name=actor, reason=reason)
-    return answer(bulk.cancel_runs(context, filter_, dry_run=dry_run, actor=who))
+    asked = parse_matching(body, CANCEL_FIELDS, parse_filter=parse_run_filter, parse_place=no_place)
+    who = Actor(name=actor, reason=asked.reason)
+    return answer(bulk.cancel_runs(context, asked.filter_, dry_run=dry_run, actor=who))
 
 
 @router.post(
@@ -118,23 +110,13 @@ def replay_runs(
 
     At most 1,000 are looked at in one request, the newest first; where there are more, it names the place to go on at.
     """
-    errors = FieldErrors()
-    errors.refuse_unknown(body, REPLAY_FIELDS)
-    texts = texts_of(errors, body, (*RUN_FILTERS, "cursor"))
-    filter_ = errors.attempt("", lambda: parse_run_filter(texts))
-    cursor = texts.get("cursor")
-    place = errors.attempt(
-        "cursor", lambda: parse_ledger_place(None if cursor is None else decode_cursor(cursor))
-    )
-    reason = parse_reason(errors, body)
-    errors.raise_if_any()
-    assert filter_ is not None  # noqa: S101 - else there was an error
+    asked = parse_matching(body, REPLAY_FIELDS, parse_filter=parse_run_filter, parse_place=parse_ledger_place)
     told = bulk.replay_runs(
         context,
-        filter_,
-        after=place,
+        asked.filter_,
+        after=asked.place,
         dry_run=dry_run,
-        actor=Actor(name=actor, reason=reason),
+        actor=Actor(name=actor, reason=asked.reason),
         idempotency_key=request.headers.get(parameter.IDEMPOTENCY_KEY.name),
     )
     return answer(told)
